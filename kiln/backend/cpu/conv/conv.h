@@ -34,7 +34,10 @@ struct ConvSizes {
   struct Depths {
     int64_t size = 1, out = 1;
     int64_t kernel = 0, stride = 1, padding = 0, dilation = 1;
+    bool operator==(const Depths&) const = default;
   } depths;
+
+  bool operator==(const ConvSizes&) const = default;
 
   int64_t pixels() const { return out_height * out_width; }  // of an output plane
   int64_t plane() const { return height * width; }           // of an input plane

@@ -13,6 +13,8 @@ struct PatchGeometry {
   int64_t height, width;
   int64_t out_width;
   IntPair kernel, stride, padding, dilation;  // padding may be negative: the windows start inside
+
+  bool operator==(const PatchGeometry&) const = default;
 };
 
 // Row t of the patch matrix is tap t = (channel, r, s); column p holds what output pixel p's window

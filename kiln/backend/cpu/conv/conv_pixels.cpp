@@ -159,8 +159,9 @@ class PixelRows {
    public:
     explicit Block(const PixelRows& p)
         : p_(p),
-          tiles_(p.s_, p.planes(),
-                 {p.kernels_.max_strided_rows, p.kernels_.columns, p.result_row()}, p.skips_),
+          tiles_(PixelTiles::of(p.s_, p.planes(),
+                                {p.kernels_.max_strided_rows, p.kernels_.columns, p.result_row()},
+                                p.skips_)),
           planes_(p.run_),
           copy_(p.in_input_ ? 0 : p.images_ * p.planes().image + p.kernels_.lanes),
           results_(p.images_ * p.rows_ * p.s_.out_width * p.result_row() + p.kernels_.columns) {}
@@ -240,7 +241,7 @@ class PixelRows {
     }
 
     const PixelRows& p_;
-    PixelTiles tiles_;
+    PixelTiles& tiles_;
     Scratch<int64_t> planes_;
     Scratch<T> copy_, results_;
   };

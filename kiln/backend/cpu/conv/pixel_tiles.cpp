@@ -1,6 +1,7 @@
 #include "kiln/backend/cpu/conv/pixel_tiles.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "kiln/backend/cpu/rounding.h"
 
@@ -10,6 +11,9 @@ namespace {
 // Rows of a tile below which it takes as long as with that many, since its sums wait for one
 // another: of one vector, and of two.
 constexpr int64_t kLeastRows = 9, kLeastRowsOfTwo = 5;
+
+// What a thread keeps, about.
+constexpr size_t kMostKept = 16, kMostBytes = 1024 * 1024;
 
 }  // namespace
 
@@ -40,6 +44,36 @@ PixelTiles::PixelTiles(const ConvSizes& convolution, const PatchCopy& copy, cons
       depths_(TapsOfDims(convolution).depths),
       rows_(TapsOfDims(convolution).rows),
       along_(TapsOfDims(convolution).columns) {}
+
+PixelTiles& PixelTiles::of(const ConvSizes& convolution, const PatchCopy& copy,
+                           const TileSizes& sizes, bool skips) {
+  thread_local std::vector<std::unique_ptr<PixelTiles>> kept;  // the last that was used is last
+  for (size_t i = kept.size(); i-- > 0;) {
+    const PixelTiles& tiles = *kept[i];
+    if (tiles.s_ == convolution && tiles.copy_ == copy && tiles.sizes_ == sizes &&
+        tiles.skips_ == skips) {
+      std::rotate(kept.begin() + static_cast<std::ptrdiff_t>(i),
+                  kept.begin() + static_cast<std::ptrdiff_t>(i) + 1, kept.end());
+      return *kept.back();
+    }
+  }
+  size_t bytes = 0;
+  for (const auto& tiles : kept) bytes += tiles->bytes();
+  size_t dropped = 0;
+  while (dropped < kept.size() && (kept.size() - dropped >= kMostKept || bytes > kMostBytes)) {
+    bytes -= kept[dropped++]->bytes();
+  }
+  kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(dropped));
+  kept.push_back(std::make_unique<PixelTiles>(convolution, copy, sizes, skips));
+  return *kept.back();
+}
+
+size_t PixelTiles::bytes() const {
+  size_t products = 0;
+  for (const Products& known : known_) products += known.list.size();
+  return products * sizeof(PatchProduct) + pixels_.size() * (sizeof(Pixel) + 2 * sizeof(int64_t)) +
+         tiles_.size() * (sizeof(PatchTile) + sizeof(Window));
+}
 
 PixelTiles::Window PixelTiles::united(Window a, const Window& b) {
   for (size_t d = 0; d < 3; ++d) {
@@ -75,12 +109,12 @@ void PixelTiles::place(const PixelBlock& block) {
   const bool same_depth =
       !s_.is_volume() || block.image % s_.depths.out == block_.image % s_.depths.out;
   const bool same_taps = !skips_ || (same_depth && block.top == block_.top);
-  if (block_.image >= 0 && same_taps && block.images == block_.images &&
-      block.rows == block_.rows) {
+  if (placed_ && same_taps && block.images == block_.images && block.rows == block_.rows) {
     block_ = block;
     return;
   }
   block_ = block;
+  placed_ = false;
   const PatchGeometry& g = s_.geometry;
   const auto count = static_cast<size_t>(block.images * block.rows * s_.out_width);
   offsets_.clear();
@@ -103,6 +137,7 @@ void PixelTiles::place(const PixelBlock& block) {
     add_tiles(0, static_cast<int64_t>(count),
               {{{0, std::max<int64_t>(s_.depths.kernel, 1)}, {0, g.kernel[0]}, {0, g.kernel[1]}}});
   }
+  placed_ = true;
 }
 
 void PixelTiles::sort() {
@@ -165,7 +200,7 @@ void PixelTiles::add_tiles(int64_t first, int64_t rows, const Window& window) {
 
 void PixelTiles::multiply(int64_t channels) {
   if (channels == channels_) return;
-  channels_ = channels;
+  channels_ = 0;
   // So many that their lists stay in the second-level cache.
   constexpr size_t kMostKnown = 32;
   if (known_.size() > kMostKnown) known_.clear();
@@ -175,6 +210,7 @@ void PixelTiles::multiply(int64_t channels) {
     tiles_[i].begin = list.data();
     tiles_[i].end = list.data() + list.size();
   }
+  channels_ = channels;
 }
 
 const PixelTiles::Products& PixelTiles::products_of(const Window& w, int64_t channels) {

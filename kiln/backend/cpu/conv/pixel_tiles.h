@@ -25,15 +25,22 @@ struct PixelBlock {
 // each image.
 struct PatchCopy {
   int64_t rows, row, image;
+  bool operator==(const PatchCopy&) const = default;
 };
 
 // Pixels of a tile, at most; elements of a row of a panel of weights, and of a pixel's results.
 struct TileSizes {
   int64_t most_rows, columns, results;
+  bool operator==(const TileSizes&) const = default;
 };
 
 class PixelTiles {
  public:
+  // The tiles of a convolution, which this thread keeps for the next time: making them takes as
+  // long as some of the products of small images. Valid until the next call on this thread.
+  static PixelTiles& of(const ConvSizes& convolution, const PatchCopy& copy, const TileSizes& sizes,
+                        bool skips);
+
   // With `skips`, taps that see padding alone are left out, for which pixels that see the same taps
   // are put side by side.
   PixelTiles(const ConvSizes& convolution, const PatchCopy& copy, const TileSizes& sizes,
@@ -72,6 +79,7 @@ class PixelTiles {
     std::vector<PatchProduct> list;
   };
 
+  size_t bytes() const;
   static Window united(Window a, const Window& b);
   static int64_t products(const Window& w);
   double cost(const Window& w, int64_t rows) const;
@@ -81,12 +89,13 @@ class PixelTiles {
   void add_tiles(int64_t first, int64_t rows, const Window& window);
   const Products& products_of(const Window& window, int64_t channels);
 
-  const ConvSizes& s_;
+  ConvSizes s_;
   PatchCopy copy_;
   TileSizes sizes_;
   bool skips_;
   TapsAlong depths_, rows_, along_;
   PixelBlock block_{-1, 0, 0, 0};
+  bool placed_ = false;   // the block's pixels
   int64_t channels_ = 0;  // of the tiles' products
   std::vector<Pixel> pixels_;
   std::vector<int64_t> offsets_, results_;
