@@ -14,14 +14,14 @@
 namespace kiln::cpu {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 4;  // of apply_plane
+constexpr int64_t kRowsAtOnce = 4;  // of apply_planes
 
-// Whether apply_plane knows the kernel.
+// Whether apply_planes knows the kernel.
 template <class T>
 bool is_by_rows(const ConvSizes& s) {
   const PatchGeometry& g = s.geometry;
   const int64_t side = g.kernel[0], stride = g.stride[0];
-  return depthwise_kernels<T>().apply_plane != nullptr && (side == 3 || side == 5 || side == 7) &&
+  return depthwise_kernels<T>().apply_planes != nullptr && (side == 3 || side == 5 || side == 7) &&
          side == g.kernel[1] && (stride == 1 || stride == 2) && stride == g.stride[1] &&
          g.dilation == IntPair{1, 1} && s.out_height >= kRowsAtOnce;
 }
@@ -36,27 +36,27 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
   const int64_t bands = std::clamp<int64_t>(wanted, 1, s.out_height / kRowsAtOnce);
   const int64_t pieces = s.batch * s.groups * s.out * bands;
   const int64_t work = std::max<int64_t>(s.out_height * s.out_width * s.taps() / bands, 1);
+  DepthwisePlanes<T> planes;
+  planes.first = {
+      x,           s.height,        s.width, g.kernel[0], g.stride[0], g.padding[0], g.padding[1],
+      s.out_width, finish.in_tile()};
+  planes.out_height = s.out_height;
+  planes.channels = s.groups * s.out;
+  planes.outputs = s.out;
+  planes.bands = bands;
+  planes.weight = weight;
+  planes.bias = bias;
+  planes.y = y;
   parallel_for(pieces, std::max<int64_t>(kConvPieceWork / work, 1),
                [&](int64_t begin, int64_t end) {
+                 if (finish.is_none() || finish.in_tile() != nullptr) {
+                   return kernels.apply_planes(planes, begin, end);
+                 }
                  for (int64_t piece = begin; piece < end; ++piece) {
-                   const int64_t band = piece % bands, out = piece / bands;
-                   const int64_t first = band * s.out_height / bands;
-                   const int64_t last = (band + 1) * s.out_height / bands;
-                   const int64_t channel = out % (s.groups * s.out);
-                   const DepthwisePlane<T> plane = {x + out / s.out * s.plane(),
-                                                    s.height,
-                                                    s.width,
-                                                    g.kernel[0],
-                                                    g.stride[0],
-                                                    g.padding[0],
-                                                    g.padding[1],
-                                                    s.out_width,
-                                                    finish.in_tile()};
-                   T* const to = y + out * s.pixels() + first * s.out_width;
-                   kernels.apply_plane(plane, first, last - first, weight + channel * s.taps(),
-                                       bias == nullptr ? nullptr : bias + channel, to);
-                   if (plane.in_tile == nullptr && !finish.is_none())
-                     finish(to, (last - first) * s.out_width);
+                   kernels.apply_planes(planes, piece, piece + 1);
+                   const int64_t band = piece % bands, first = band * s.out_height / bands;
+                   finish(y + piece / bands * s.pixels() + first * s.out_width,
+                          ((band + 1) * s.out_height / bands - first) * s.out_width);
                  }
                });
 }

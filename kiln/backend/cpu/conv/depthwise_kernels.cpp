@@ -237,7 +237,7 @@ const DepthwiseKernels<T>* depthwise_kernels_of() {
     kernels.add = &add<T>;
     kernels.gather = &gather<T>;
 #if HWY_TARGET != HWY_SCALAR
-    if constexpr (std::is_same_v<T, float>) kernels.apply_plane = &apply_plane;
+    if constexpr (std::is_same_v<T, float>) kernels.apply_planes = &apply_planes;
 #endif
     kernels.apply_channels = &apply_channels<T>;
     kernels.correlate = &correlate<T>;

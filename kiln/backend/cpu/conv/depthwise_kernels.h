@@ -38,6 +38,19 @@ struct DepthwisePlane {
   const TileActivation<T>* in_tile = nullptr;  // of the results, unless null
 };
 
+// The planes of a batch, `outputs` results for each, and the results in bands of rows. Band b of
+// result o is piece o * bands + b.
+template <class T>
+struct DepthwisePlanes {
+  DepthwisePlane<T> first;  // the others follow it
+  int64_t out_height = 0;
+  int64_t channels = 0;  // of the results: each has a kernel, and a bias
+  int64_t outputs = 0, bands = 0;
+  const T* weight = nullptr;
+  const T* bias = nullptr;  // or null
+  T* y = nullptr;
+};
+
 // How many vectors of channels lie side by side in a block of them.
 inline constexpr int kChannelVectors = 4;
 
@@ -62,12 +75,10 @@ struct DepthwiseKernels {
               T* const* sums);
   // y[pixel] = sums[its column] + *bias unless null.
   void (*gather)(const DepthwiseBlock<T>& block, const T* sums, const T* bias, T* y);
-  // The same as apply() for `count` rows of the output, four or more, from row `first` on, with
-  // which y begins, from the plane where it lies: for kernels of 3, 5 or 7 taps a side, strides of
-  // 1 or 2 and no dilation; within the plane's bounds, if it has any. Null for double, and without
-  // vectors.
-  void (*apply_plane)(const DepthwisePlane<T>& plane, int64_t first, int64_t count, const T* weight,
-                      const T* bias, T* y);
+  // The same as apply() for pieces [begin, end), from the planes where they lie: for kernels of 3,
+  // 5 or 7 taps a side, strides of 1 or 2, no dilation, and bands of four rows or more; within the
+  // plane's bounds, if it has any. Null for double, and without vectors.
+  void (*apply_planes)(const DepthwisePlanes<T>& planes, int64_t begin, int64_t end);
   // y [out, channels] from x, weight [kernel, channels] and bias [channels], or null; aligned.
   void (*apply_channels)(const DepthwiseChannels<T>& sizes, const T* x, const T* weight,
                          const T* bias, T* y);

@@ -82,6 +82,65 @@ class RowWindow {
 template <class T>
 inline constexpr T kZeroRow[4 * HWY_MAX_BYTES / sizeof(T)] = {};
 
+// The weights of a kernel, each in all lanes: of three taps a side in registers, of more in memory,
+// from where the multiply-add takes them. Rows read them by pointers that the compiler holds to be
+// different: it would keep what several rows read in one lane, and spread it anew for each.
+template <int kRows, int kSide, class T>
+class Taps {
+ public:
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+
+  explicit Taps(const T* HWY_RESTRICT weight) {
+    if constexpr (kInRegisters) {
+#pragma GCC unroll 16
+      for (int t = 0; t < kSide * kSide; ++t) weight_[t] = hn::Set(D(), weight[t]);
+    } else {
+#pragma GCC unroll 8
+      for (int s = 0; s < kRows; ++s) {
+        rows_[s] = weight;
+#if HWY_ARCH_X86
+        asm("" : "+r"(rows_[s]));
+#endif
+      }
+    }
+  }
+
+  // Of tap `tap`, for row `row`.
+  HWY_INLINE V at(int tap, [[maybe_unused]] int row) const {
+    if constexpr (kInRegisters) {
+      return weight_[tap];
+    } else {
+      return hn::Set(D(), rows_[row][tap]);
+    }
+  }
+
+ private:
+  static constexpr bool kInRegisters = kSide == 3 && HWY_MAX_BYTES == 64;
+
+  V weight_[kInRegisters ? kSide * kSide : 1];
+  const T* rows_[kInRegisters ? 1 : kRows];
+};
+
+// The bias and the activation of a plane.
+template <int kRows, class D, class T, class V>
+HWY_INLINE void finish_rows(D d, const DepthwisePlane<T>& p, const T* bias, V (&sum)[kRows]) {
+  if (bias != nullptr) {
+    const V b = hn::Set(d, *bias);
+#pragma GCC unroll 8
+    for (int s = 0; s < kRows; ++s) sum[s] = hn::Add(sum[s], b);
+  }
+  if (p.in_tile == nullptr) return;
+  if (p.in_tile->is_hardswish) {
+#pragma GCC unroll 8
+    for (int s = 0; s < kRows; ++s) sum[s] = hardswish(d, sum[s]);
+  } else {
+    const V low = hn::Set(d, p.in_tile->low), high = hn::Set(d, p.in_tile->high);
+#pragma GCC unroll 8
+    for (int s = 0; s < kRows; ++s) sum[s] = clamped(d, sum[s], low, high);
+  }
+}
+
 // A vector of output pixels in each of kRows rows. Each pixel adds its taps up in their order, as
 // everywhere.
 template <int kRows, int kSide, int kStride, class T>
@@ -92,6 +151,7 @@ HWY_INLINE void sum_rows(const DepthwisePlane<T>& p, const RowWindow<kSide, kStr
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t row = top * kStride - p.padding_top, column = left * kStride - p.padding_left;
+  const Taps<kRows, kSide, T> taps(weight);
   V sum[kRows];
 #pragma GCC unroll 8
   for (int s = 0; s < kRows; ++s) sum[s] = hn::Zero(d);
@@ -106,22 +166,20 @@ HWY_INLINE void sum_rows(const DepthwisePlane<T>& p, const RowWindow<kSide, kStr
       for (int s = 0; s < kRows; ++s) {
         const int tap = i - s * kStride;
         if (tap >= 0 && tap < kSide) {
-          sum[s] = hn::MulAdd(hn::Set(d, weight[tap * kSide + c]), v[c], sum[s]);
+          sum[s] = hn::MulAdd(taps.at(tap * kSide + c, s), v[c], sum[s]);
         }
       }
     }
   }
+  finish_rows(d, p, bias, sum);
   const int64_t count = std::min(p.out_width - left, lanes);
+  if (count == lanes) {
 #pragma GCC unroll 8
-  for (int s = 0; s < kRows; ++s) {
-    if (bias != nullptr) sum[s] = hn::Add(sum[s], hn::Set(d, *bias));
-    if (p.in_tile != nullptr) sum[s] = activated(d, sum[s], *p.in_tile);
-    T* to = y + s * p.out_width;
-    if (count == lanes) {
-      hn::StoreU(sum[s], d, to);
-    } else {
-      masked_store(sum[s], hn::FirstN(d, static_cast<size_t>(count)), d, to);
-    }
+    for (int s = 0; s < kRows; ++s) hn::StoreU(sum[s], d, y + s * p.out_width);
+  } else {
+    const auto pixels = hn::FirstN(d, static_cast<size_t>(count));
+#pragma GCC unroll 8
+    for (int s = 0; s < kRows; ++s) masked_store(sum[s], pixels, d, y + s * p.out_width);
   }
 }
 
@@ -145,54 +203,96 @@ HWY_INLINE void fetch_next_rows(const DepthwisePlane<T>& p, int64_t top, int64_t
        [&](int64_t at) HWY_ATTR { __builtin_prefetch(y + kRows * p.out_width + at, 1); });
 }
 
+// The windows of all vectors of a row of output pixels. Those at its ends differ from the others,
+// and are made once for all rows.
+template <int kSide, int kStride, class T>
+class RowWindows {
+ public:
+  using Window = RowWindow<kSide, kStride, T>;
+
+  explicit RowWindows(const DepthwisePlane<T>& p)
+      : p_(p),
+        lanes_(static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()))),
+        vectors_((p.out_width + lanes_ - 1) / lanes_),
+        inner_(0, reach()),
+        first_(column(0), p.width),
+        last_(column(vectors_ - 1), p.width),
+        before_last_(column(std::max<int64_t>(vectors_ - 2, 0)), p.width) {}
+
+  int64_t vectors() const { return vectors_; }
+  HWY_INLINE Window at(int64_t vector) const {
+    if (column(vector) >= 0 && column(vector) + reach() <= p_.width) return inner_;
+    if (vector == 0) return first_;
+    if (vector == vectors_ - 1) return last_;
+    if (vector == vectors_ - 2) return before_last_;
+    return Window(column(vector), p_.width);
+  }
+
+ private:
+  int64_t column(int64_t vector) const { return vector * lanes_ * kStride - p_.padding_left; }
+  // Columns that the loads of a vector of pixels meet, at most.
+  int64_t reach() const { return (lanes_ - 1) * kStride + kSide + lanes_; }
+
+  const DepthwisePlane<T>& p_;
+  int64_t lanes_, vectors_;
+  Window inner_, first_, last_, before_last_;
+};
+
 // kRows rows of output pixels from row `top` on, with which y begins.
 template <int kRows, int kSide, int kStride, class T>
-void apply_rows(const DepthwisePlane<T>& p, int64_t top, const T* weight, const T* bias, T* y) {
-  using Window = RowWindow<kSide, kStride, T>;
+void apply_rows(const DepthwisePlane<T>& p, const RowWindows<kSide, kStride, T>& windows,
+                int64_t top, const T* weight, const T* bias, T* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  const int64_t reach = (lanes - 1) * kStride + kSide;  // columns that a vector of pixels sees
-  const Window inner(0, reach + lanes);
-  const int64_t vectors = (p.out_width + lanes - 1) / lanes;
-  for (int64_t left = 0; left < p.out_width; left += lanes) {
-    const int64_t column = left * kStride - p.padding_left;
-    fetch_next_rows<kRows, kSide, kStride>(p, top, left / lanes, vectors, y);
-    if (column >= 0 && column + reach + lanes <= p.width) {
-      sum_rows<kRows>(p, inner, top, left, weight, bias, y + left);
-    } else {
-      sum_rows<kRows>(p, Window(column, p.width), top, left, weight, bias, y + left);
-    }
+  for (int64_t v = 0; v < windows.vectors(); ++v) {
+    fetch_next_rows<kRows, kSide, kStride>(p, top, v, windows.vectors(), y);
+    sum_rows<kRows>(p, windows.at(v), top, v * lanes, weight, bias, y + v * lanes);
   }
 }
 
 template <int kSide, int kStride, class T>
-void apply_plane_of(const DepthwisePlane<T>& p, int64_t first, int64_t count, const T* weight,
-                    const T* bias, T* y) {
+void apply_band(const DepthwisePlane<T>& p, const RowWindows<kSide, kStride, T>& windows,
+                int64_t first, int64_t count, const T* weight, const T* bias, T* y) {
   int64_t row = 0;
   if constexpr (kSide == 3) {  // larger kernels have work enough
     for (; row + 8 <= count; row += 8) {
-      apply_rows<8, kSide, kStride>(p, first + row, weight, bias, y + row * p.out_width);
+      apply_rows<8>(p, windows, first + row, weight, bias, y + row * p.out_width);
     }
   }
   for (; row < count; row += 4) {
     // Some of the last four may be computed a second time.
     const int64_t top = std::min(row, count - 4);
-    apply_rows<4, kSide, kStride>(p, first + top, weight, bias, y + top * p.out_width);
+    apply_rows<4>(p, windows, first + top, weight, bias, y + top * p.out_width);
   }
 }
 
-void apply_plane(const DepthwisePlane<float>& p, int64_t first, int64_t count, const float* weight,
-                 const float* bias, float* y) {
-  const bool one = p.stride == 1;
-  switch (p.side) {
+template <int kSide, int kStride, class T>
+void apply_planes_of(const DepthwisePlanes<T>& planes, int64_t begin, int64_t end) {
+  DepthwisePlane<T> plane = planes.first;
+  const RowWindows<kSide, kStride, T> windows(plane);
+  for (int64_t piece = begin; piece < end; ++piece) {
+    const int64_t out = piece / planes.bands, band = piece % planes.bands;
+    const int64_t channel = out % planes.channels;
+    const int64_t first = band * planes.out_height / planes.bands;
+    const int64_t last = (band + 1) * planes.out_height / planes.bands;
+    plane.x = planes.first.x + out / planes.outputs * plane.height * plane.width;
+    apply_band(plane, windows, first, last - first, planes.weight + channel * kSide * kSide,
+               planes.bias == nullptr ? nullptr : planes.bias + channel,
+               planes.y + (out * planes.out_height + first) * plane.out_width);
+  }
+}
+
+void apply_planes(const DepthwisePlanes<float>& planes, int64_t begin, int64_t end) {
+  const bool one = planes.first.stride == 1;
+  switch (planes.first.side) {
     case 3:
-      return one ? apply_plane_of<3, 1>(p, first, count, weight, bias, y)
-                 : apply_plane_of<3, 2>(p, first, count, weight, bias, y);
+      return one ? apply_planes_of<3, 1>(planes, begin, end)
+                 : apply_planes_of<3, 2>(planes, begin, end);
     case 5:
-      return one ? apply_plane_of<5, 1>(p, first, count, weight, bias, y)
-                 : apply_plane_of<5, 2>(p, first, count, weight, bias, y);
+      return one ? apply_planes_of<5, 1>(planes, begin, end)
+                 : apply_planes_of<5, 2>(planes, begin, end);
     default:
-      return one ? apply_plane_of<7, 1>(p, first, count, weight, bias, y)
-                 : apply_plane_of<7, 2>(p, first, count, weight, bias, y);
+      return one ? apply_planes_of<7, 1>(planes, begin, end)
+                 : apply_planes_of<7, 2>(planes, begin, end);
   }
 }
 
