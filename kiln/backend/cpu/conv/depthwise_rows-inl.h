@@ -82,44 +82,32 @@ class RowWindow {
 template <class T>
 inline constexpr T kZeroRow[4 * HWY_MAX_BYTES / sizeof(T)] = {};
 
-// The weights of a kernel, each in all lanes: of three taps a side in registers, of more in memory,
-// from where the multiply-add takes them. Rows read them by pointers that the compiler holds to be
-// different: it would keep what several rows read in one lane, and spread it anew for each.
-template <int kRows, int kSide, class T>
+// The weights of a kernel, each in all lanes: of three taps a side in registers, where they fit.
+template <int kSide, class T>
 class Taps {
  public:
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
 
-  explicit Taps(const T* HWY_RESTRICT weight) {
+  explicit Taps(const T* HWY_RESTRICT weight) : weight_(weight) {
     if constexpr (kInRegisters) {
 #pragma GCC unroll 16
-      for (int t = 0; t < kSide * kSide; ++t) weight_[t] = hn::Set(D(), weight[t]);
-    } else {
-#pragma GCC unroll 8
-      for (int s = 0; s < kRows; ++s) {
-        rows_[s] = weight;
-#if HWY_ARCH_X86
-        asm("" : "+r"(rows_[s]));
-#endif
-      }
+      for (int t = 0; t < kSide * kSide; ++t) spread_[t] = hn::Set(D(), weight[t]);
     }
   }
-
-  // Of tap `tap`, for row `row`.
-  HWY_INLINE V at(int tap, [[maybe_unused]] int row) const {
+  HWY_INLINE V operator[](int tap) const {
     if constexpr (kInRegisters) {
-      return weight_[tap];
+      return spread_[tap];
     } else {
-      return hn::Set(D(), rows_[row][tap]);
+      return hn::Set(D(), weight_[tap]);
     }
   }
 
  private:
   static constexpr bool kInRegisters = kSide == 3 && HWY_MAX_BYTES == 64;
 
-  V weight_[kInRegisters ? kSide * kSide : 1];
-  const T* rows_[kInRegisters ? 1 : kRows];
+  const T* HWY_RESTRICT weight_;
+  V spread_[kInRegisters ? kSide * kSide : 1];
 };
 
 // The bias and the activation of a plane.
@@ -145,13 +133,12 @@ HWY_INLINE void finish_rows(D d, const DepthwisePlane<T>& p, const T* bias, V (&
 // everywhere.
 template <int kRows, int kSide, int kStride, class T>
 HWY_INLINE void sum_rows(const DepthwisePlane<T>& p, const RowWindow<kSide, kStride, T>& window,
-                         int64_t top, int64_t left, const T* HWY_RESTRICT weight, const T* bias,
+                         int64_t top, int64_t left, const Taps<kSide, T>& taps, const T* bias,
                          T* HWY_RESTRICT y) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t row = top * kStride - p.padding_top, column = left * kStride - p.padding_left;
-  const Taps<kRows, kSide, T> taps(weight);
   V sum[kRows];
 #pragma GCC unroll 8
   for (int s = 0; s < kRows; ++s) sum[s] = hn::Zero(d);
@@ -166,7 +153,7 @@ HWY_INLINE void sum_rows(const DepthwisePlane<T>& p, const RowWindow<kSide, kStr
       for (int s = 0; s < kRows; ++s) {
         const int tap = i - s * kStride;
         if (tap >= 0 && tap < kSide) {
-          sum[s] = hn::MulAdd(taps.at(tap * kSide + c, s), v[c], sum[s]);
+          sum[s] = hn::MulAdd(taps[tap * kSide + c], v[c], sum[s]);
         }
       }
     }
@@ -243,9 +230,10 @@ template <int kRows, int kSide, int kStride, class T>
 void apply_rows(const DepthwisePlane<T>& p, const RowWindows<kSide, kStride, T>& windows,
                 int64_t top, const T* weight, const T* bias, T* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  const Taps<kSide, T> taps(weight);
   for (int64_t v = 0; v < windows.vectors(); ++v) {
     fetch_next_rows<kRows, kSide, kStride>(p, top, v, windows.vectors(), y);
-    sum_rows<kRows>(p, windows.at(v), top, v * lanes, weight, bias, y + v * lanes);
+    sum_rows<kRows>(p, windows.at(v), top, v * lanes, taps, bias, y + v * lanes);
   }
 }
 
