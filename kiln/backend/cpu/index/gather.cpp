@@ -26,6 +26,36 @@ namespace {
 // How many rows ahead memory is asked for.
 constexpr int64_t kAhead = 8;
 
+// Some bytes, copied in as few moves as they take.
+template <int kBytes>
+struct Bytes {
+  char of[kBytes];
+};
+
+// f<Bytes<row>>() for rows of few bytes; false for others, and for odd ones.
+template <class F>
+bool visit_short_row(int64_t row, F&& f) {
+  switch (row) {
+#define KILN_ROW(bytes)                    \
+  case bytes:                              \
+    f.template operator()<Bytes<bytes>>(); \
+    return true;
+    KILN_ROW(1)
+    KILN_ROW(2)
+    KILN_ROW(4)
+    KILN_ROW(8)
+    KILN_ROW(12)
+    KILN_ROW(16)
+    KILN_ROW(20)
+    KILN_ROW(24)
+    KILN_ROW(28)
+    KILN_ROW(32)
+#undef KILN_ROW
+    default:
+      return false;
+  }
+}
+
 // to[i] = from[indices[i]] for i < n. False when it gave up.
 template <class U>
 bool pick(const U* from, const int64_t* indices, U* to, int64_t n, IndexCheck& check) {
@@ -167,29 +197,29 @@ HostHandle index_select(const char* op, const HostHandle& x, int dim, const Host
   const AroundDim around(source->shape(), dim);
   const int64_t count = index->numel();
   const auto* indices = index->data_as<const int64_t>();
-  const auto item = static_cast<int64_t>(size_of(x->dtype()));
+  const int64_t row = around.inner * static_cast<int64_t>(size_of(x->dtype()));
   IndexCheck check(around.size);
-  if (around.inner == 1) {
-    visit_item(size_of(x->dtype()), [&]<class U>() {
-      const U* from = source->data_as<const U>();
-      U* to = out->data_as<U>();
-      if (around.outer == 1) {
-        parallel_for(count, kGrain / 4, [&](int64_t begin, int64_t end) {
-          pick(from, indices + begin, to + begin, end - begin, check);
-        });
-      } else {
-        const int64_t grain = std::max<int64_t>(1, kGrain / 4 / count);
-        parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
-          for (int64_t o = begin; o < end; ++o) {
-            if (!pick(from + o * around.size, indices, to + o * count, count, check)) return;
-          }
-        });
+  const bool is_short = visit_short_row(row, [&]<class Row>() {
+    const auto* from = source->data_as<const Row>();
+    auto* to = out->data_as<Row>();
+    if (around.outer == 1) {
+      const int64_t grain = kGrain / 4 / std::min<int64_t>(around.inner, 4);
+      parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+        pick(from, indices + begin, to + begin, end - begin, check);
+      });
+      return;
+    }
+    const int64_t grain = std::max<int64_t>(1, kGrain / 4 / count);
+    parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        if (!pick(from + o * around.size, indices, to + o * count, count, check)) return;
       }
     });
+  });
+  if (is_short) {
     check.finish(op);
     return out;
   }
-  const int64_t row = around.inner * item;
   const auto* from = source->data_as<const char>();
   auto* to = out->data_as<char>();
   const int64_t grain = std::max<int64_t>(1, kGrain / around.inner);
