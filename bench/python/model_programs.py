@@ -250,6 +250,7 @@ class Recipe:
     build: Callable
     inputs: Callable  # of a row
     loss: Callable = cross_entropy
+    exports: bool = True  # whether ONNX can have it
 
 
 def images(channels):

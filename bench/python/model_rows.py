@@ -75,3 +75,20 @@ ROWS = [
     Row("decode", "gpt2", 1, 64, "bfloat16", asked=2.0),
     Row("decode", "gpt2", 1, 64, "int8", asked=3.0),
 ]
+
+# Models that no work on speed has looked at: the same source runs in both libraries.
+UNSEEN = [
+    Row(kind, model, batch, size, asked=1.0)
+    for model, batch, size in (
+        *(("densenet", 16, 32), ("efficientnet", 8, 96), ("resnext", 8, 48), ("swin", 4, 112)),
+        *(("mixer", 16, 64), ("fpn_ssd", 2, 128), ("alexnet", 8, 127), ("stn", 32, 28)),
+        *(("unet3d", 1, 32), ("diffusion", 4, 32), ("vqvae", 16, 32), ("dcgan", 16, 64)),
+        *(("espcn", 4, 48), ("capsules", 8, 28), ("convlstm", 4, 24)),
+        *(("mamba", 8, 48), ("wavenet", 4, 2000), ("seq2seq", 16, 20), ("llama", 4, 96)),
+        *(("translator", 16, 24), ("ecg", 16, 1000), ("ctc_speech", 4, 160), ("rwkv", 8, 64)),
+        *(("perceiver", 8, 600), ("pointnet", 8, 512), ("gat", 2000, 20000), ("nerf", 128, 32)),
+        *(("realnvp", 256, 16), ("dlrm", 256, 12), ("siren", 512, 2), ("node", 64, 4)),
+        *(("molecules", 32, 25), ("kan", 256, 10), ("moe", 512, 64), ("tabnet", 128, 50)),
+    )
+    for kind in ("train", "infer")
+]

@@ -13,7 +13,7 @@ import time
 import warnings
 
 import numpy as np
-from model_programs import RECIPES
+from model_recipes import RECIPES
 from model_rows import Row
 from ops import bound_to_parent
 
@@ -201,6 +201,19 @@ class KilnSide(ImperativeSide):
         return model.to(getattr(self.library, dtype))
 
 
+class CompiledSide(KilnSide):
+    """Kiln's graphs, for inference alone."""
+
+    def program(self, row, folder):
+        return super().program(row, folder) if row.kind == "infer" else None
+
+    def exchange(self, model, folder):
+        model.load_state_dict(self.library.load(f"{folder}/weights.safetensors"))
+
+    def folded(self, model):
+        return self.library.compile(model, options={"freeze": True})
+
+
 class TorchSide(ImperativeSide):
     """Set up as its best users do: channels last, fused optimizers, norms folded for inference,
     dynamic quantization."""
@@ -209,6 +222,7 @@ class TorchSide(ImperativeSide):
         import torch
 
         self.library = torch
+        self.memory_format = torch.channels_last
         torch.set_num_threads(threads)
 
     def model(self, row):
@@ -238,12 +252,15 @@ class TorchSide(ImperativeSide):
         missing = set(model.state_dict()) - set(weights) - {"lm_head.weight"}
         if missing:
             raise ValueError(f"weights that Kiln's model has not: {sorted(missing)[:3]}")
-        model.to(memory_format=self.library.channels_last)
+        volumes = any(x.dim() == 5 for x in model.parameters())
+        if volumes:
+            self.memory_format = self.library.channels_last_3d
+        model.to(memory_format=self.memory_format)
 
     def inputs(self, row):
         inputs = [self.library.from_numpy(x) for x in inputs_of(row)]
-        images = self.library.channels_last
-        return [x.to(memory_format=images) if x.dim() == 4 else x for x in inputs]
+        dims = 5 if self.memory_format is self.library.channels_last_3d else 4
+        return [x.to(memory_format=self.memory_format) if x.dim() == dims else x for x in inputs]
 
     def folded(self, model):
         """Normalizations folded into convolutions, as torch.fx's pass does it."""
@@ -252,7 +269,11 @@ class TorchSide(ImperativeSide):
         norm = self.library.nn.BatchNorm2d
         if not any(isinstance(each, norm) for each in model.modules()):
             return model
-        return fuse(model).to(memory_format=self.library.channels_last)
+        try:
+            model = fuse(model)
+        except (TypeError, self.library.fx.proxy.TraceError):
+            pass  # what the pass cannot trace stays as it is
+        return model.to(memory_format=self.memory_format)
 
     def with_dtype(self, model, dtype):
         torch = self.library
@@ -288,7 +309,8 @@ class ExportedSide:
         self.torch = TorchSide(threads)
 
     def program(self, row, folder):
-        if row.kind != "infer":
+        recipe = RECIPES.get(row.model)
+        if row.kind != "infer" or (recipe and not recipe.exports) or len(inputs_of(row)) != 1:
             return None
         model = self.torch.model(row)
         self.torch.exchange(model, folder)
@@ -345,6 +367,7 @@ class OpenVinoSide(ExportedSide):
 
 SIDES = {
     "kiln": KilnSide,
+    "compiled": CompiledSide,
     "torch": TorchSide,
     "onnxruntime": OnnxRuntimeSide,
     "openvino": OpenVinoSide,
@@ -393,7 +416,10 @@ def serve(sides, reference):
     name = sys.argv[2]
     threads = int(os.environ["KILN_BENCH_THREADS"])
     clock = time.process_time if threads == 1 else time.perf_counter
-    answers, sys.stdout = sys.stdout, sys.stderr
+    # Libraries print to the standard output as well; what is answered goes where it went before.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
     side = program = None
     for line in sys.stdin:
         command = json.loads(line)

@@ -304,6 +304,8 @@ def measure(workers, rounds):
     medians = [statistics.median(t) for t in times]
     spread = 0.0
     for t, m in zip(times, medians):
+        if rounds < 2:
+            break
         low, _, high = statistics.quantiles(t, n=4)
         spread = max(spread, (high - low) / 2 / m)
     return medians, spread
