@@ -269,6 +269,7 @@ class CallCapture {
         whole.outputs.begin() + static_cast<int64_t>(given_out_.size()), whole.outputs.end());
     whole.outputs.resize(given_out_.size());
     if (!check_order(whole)) return;
+    for (const ValueId id : whole.constants()) v_.read.push_back(whole[id].constant.address());
     note_resets(whole);
     graph::PassReport report;
     const bool is_cut = !roots_.empty();

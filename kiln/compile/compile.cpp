@@ -178,6 +178,15 @@ Compiled::Counts Compiled::counts() const {
           state().eager};
 }
 
+bool Compiled::reads(const Tensor& x) const {
+  const void* const address = kiln::detail::parts_or_value("compile", x).inner.address();
+  const std::lock_guard lock(state().mutex);
+  return std::any_of(state().variants.begin(), state().variants.end(), [&](const auto& variant) {
+    const std::vector<const void*>& read = variant->read;
+    return !variant->eager.empty() || std::find(read.begin(), read.end(), address) != read.end();
+  });
+}
+
 void Compiled::reset() const {
   const std::lock_guard lock(state().mutex);
   state().variants.clear();

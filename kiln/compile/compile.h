@@ -76,6 +76,9 @@ class Compiled {
   // Throws what the function throws; with fullgraph CaptureError for one that cannot be a graph.
   TensorList operator()(const TensorList& inputs) const;
 
+  // Whether a graph that was captured reads a tensor that is not among its inputs; true, too, where
+  // a call is no graph.
+  bool reads(const Tensor& x) const;
   // What was captured, what the passes made of it, what it takes, and what is computed eagerly, and
   // why.
   std::string explain() const;

@@ -77,6 +77,7 @@ struct Variant {
   bool freed = false;                 // results have a history that was gone when they came
   bool writes_outside = false;        // tensors that it holds, or inputs
   std::vector<ErasedTensor> watched;  // constants that the backward pass reads
+  std::vector<const void*> read;      // addresses of all constants that the function reads
 
   std::vector<std::string> report;  // of the passes
 

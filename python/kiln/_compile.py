@@ -286,14 +286,16 @@ class _Variant:
         from .nn.module_hooks import _global
 
         watched = tuple(_global.values())
-        self.guard = _C._CallGuard(structure, watched, args, kwargs, values)
+        self.guard = guard = _C._CallGuard(structure, watched, args, kwargs, values)
         self.result = result = []
-        function = owner._function
+        self.written = written = _Written(guard)
+        function, surroundings = owner._function, owner._surroundings
 
         def call(tensors):
             args, kwargs = _unflatten(structure, iter(tensors))
             results = []
             result[:] = [_flatten(function(*args, **kwargs), results)]
+            results.extend(written.values(args, kwargs, surroundings))
             return results
 
         self.compiled = _C._compiled(
@@ -314,8 +316,38 @@ class _Variant:
         except errors.RuntimeError as error:
             _add_line(error)
             raise
+        if self.written.places:
+            self.written.write(results, self.compiled)
         structure = self.result[0]
         return results[0] if structure is _TENSOR else _unflatten(structure, iter(results))
+
+
+class _Written:
+    """The attributes that a function gives other tensors, which are further results of its graph."""
+
+    def __init__(self, guard):
+        self.guard = guard
+        self.places = None  # dicts and keys
+        self.before = []  # numbers in the guard, and tensors
+
+    def values(self, args, kwargs, surroundings):
+        """What the function has just written."""
+        if self.places is None:
+            changes = self.guard.changes(args, kwargs, surroundings.now())
+            self.places = [(attributes, name) for _, attributes, name, _ in changes]
+            self.before = [(number, before) for number, _, _, before in changes]
+        return [attributes[name] for attributes, name in self.places]
+
+    def write(self, results, compiled):
+        """Takes their tensors off the results and puts them into the attributes."""
+        values = results[-len(self.places) :]
+        del results[-len(self.places) :]
+        for (attributes, name), value in zip(self.places, values, strict=True):
+            attributes[name] = value
+        for number, before in self.before:
+            if not compiled.reads(before):
+                self.guard.ignore(number)
+        self.before.clear()
 
 
 def _add_line(error):

@@ -104,6 +104,7 @@ void bind_compile(nb::module_& m) {
              }
              return list_of(out);
            })
+      .def("reads", [](const PyCompiled& self, const Tensor& x) { return self.compiled.reads(x); })
       .def("explain", [](const PyCompiled& self) { return self.compiled.explain(); })
       .def("graphs", [](const PyCompiled& self) { return self.compiled.graphs(); })
       .def("to_dot", [](const PyCompiled& self) { return self.compiled.to_dot(); })
@@ -115,7 +116,9 @@ void bind_compile(nb::module_& m) {
       .def(nb::init<nb::object, nb::tuple, nb::handle, nb::handle, nb::handle>(), "structure"_a,
            "watched"_a, "args"_a, "kwargs"_a, "values"_a)
       .def("match", &CallGuard::match, "args"_a, "kwargs"_a, "values"_a)
-      .def("state", &CallGuard::state);
+      .def("state", &CallGuard::state)
+      .def("changes", &CallGuard::changes, "args"_a, "kwargs"_a, "values"_a)
+      .def("ignore", &CallGuard::ignore, "number"_a);
   m.def("_compiled", &make, "function"_a, "name"_a, "fullgraph"_a, "max_variants"_a, "tensors"_a,
         "freeze"_a, "exact"_a, "memory_budget"_a, "passes"_a);
   m.def("_is_capturing", &graph::is_capturing);

@@ -44,22 +44,29 @@ bool same(PyObject* a, PyObject* b) {
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
-// Calls see(object) for every object of the state, in one order, until one is refused.
+// Where an object stands: among a module's attributes or buffers, in `dict` by `key`, or elsewhere.
+struct Place {
+  PyObject* dict = nullptr;  // of attributes and buffers alone
+  PyObject* key = nullptr;
+  bool is_attribute = false;
+};
+
+// Calls see(object, place) for every object of the state, in one order, until one is refused.
 template <class See>
 class Walk {
  public:
   explicit Walk(See& see) : see_(see) {}
 
-  bool contents(PyObject* dict) {
+  bool contents(PyObject* dict, bool are_buffers = false) {
     PyObject *key, *value;
     Py_ssize_t at = 0;
     while (PyDict_Next(dict, &at, &key, &value) != 0) {
-      if (!see_(value)) return false;
+      if (!see_(value, are_buffers ? Place{dict, key} : Place())) return false;
     }
     return true;
   }
 
-  bool value(PyObject* object) { return is_module(object) ? tree(object) : see_(object); }
+  bool value(PyObject* object) { return is_module(object) ? tree(object) : see_(object, Place()); }
 
  private:
   bool tree(PyObject* root) {
@@ -67,7 +74,7 @@ class Walk {
     while (!modules_.empty()) {
       PyObject* module = modules_.back();
       modules_.pop_back();
-      if (!see_(module) || !attributes(module)) return false;
+      if (!see_(module, Place()) || !attributes(module)) return false;
     }
     return true;
   }
@@ -79,11 +86,11 @@ class Walk {
     Py_ssize_t at = 0;
     PyObject* children = nullptr;
     while (PyDict_Next(held.ptr(), &at, &key, &value) != 0) {
-      if (!see_(value)) return false;
+      if (!see_(value, Place{held.ptr(), key, true})) return false;
       if (!PyDict_Check(value) || !names().count(key)) continue;
       if (key == names().modules) {
         children = value;
-      } else if (!contents(value)) {
+      } else if (!contents(value, key == names().buffers)) {
         return false;
       }
     }
@@ -99,7 +106,7 @@ class Walk {
         modules_.push_back(child);
         continue;
       }
-      if (!see_(child)) return false;
+      if (!see_(child, Place())) return false;
       if (child == Py_None) continue;
       // A compiled module stands for another.
       const nb::object inner = nb::getattr(nb::handle(child), "_orig_mod", nb::none());
@@ -239,8 +246,8 @@ CallGuard::CallGuard(nb::object structure, nb::tuple watched, nb::handle args, n
   if (!match.value(structure_, nb::make_tuple(args, kwargs))) {
     throw_error<RuntimeError>("compile: the arguments changed while the call was looked at");
   }
-  const auto see = [this](PyObject* object) {
-    seen_.push_back(nb::borrow(object));
+  const auto see = [this](PyObject* object, const Place& place) {
+    seen_.push_back({nb::borrow(object), place.is_attribute});
     return true;
   };
   walk_all(see, watched_, match.objects, values);
@@ -251,17 +258,44 @@ nb::object CallGuard::match(nb::handle args, nb::handle kwargs, nb::handle value
   Match match;
   if (!match.value(structure_, nb::make_tuple(args, kwargs))) return nb::none();
   size_t i = 0;
-  const auto see = [&](PyObject* object) {
-    return i < seen_.size() && same(seen_[i++].ptr(), object);
+  const auto see = [&](PyObject* object, const Place&) {
+    if (i >= seen_.size()) return false;
+    const Seen& seen = seen_[i++];
+    return same(seen.object.ptr(), object) ||
+           (seen.is_ignored && tensor_pointer(object) != nullptr);
   };
   if (!walk_all(see, watched_, match.objects, values) || i != seen_.size()) return nb::none();
   return std::move(match.tensors);
 }
 
+nb::list CallGuard::changes(nb::handle args, nb::handle kwargs, nb::handle values) const {
+  nb::list out;
+  if (!structure_.is_valid()) return out;  // collected
+  Match match;
+  if (!match.value(structure_, nb::make_tuple(args, kwargs))) return out;
+  size_t i = 0;
+  const auto see = [&](PyObject* object, const Place& place) {
+    if (i >= seen_.size()) return false;
+    const size_t number = i++;
+    const nb::object& before = seen_[number].object;
+    if (same(before.ptr(), object)) return true;
+    if (place.dict == nullptr || tensor_pointer(before.ptr()) == nullptr ||
+        tensor_pointer(object) == nullptr) {
+      return false;
+    }
+    out.append(nb::make_tuple(number, nb::borrow(place.dict), nb::borrow(place.key), before));
+    return true;
+  };
+  if (!walk_all(see, watched_, match.objects, values) || i != seen_.size()) return nb::list();
+  return out;
+}
+
+void CallGuard::ignore(size_t number) { seen_.at(number).is_ignored = true; }
+
 nb::list CallGuard::state() const {
   nb::list out;
-  for (const nb::object& object : seen_) {
-    if (tensor_pointer(object.ptr()) != nullptr) out.append(object);
+  for (const Seen& seen : seen_) {
+    if (!seen.is_attribute && tensor_pointer(seen.object.ptr()) != nullptr) out.append(seen.object);
   }
   return out;
 }
@@ -269,7 +303,7 @@ nb::list CallGuard::state() const {
 int CallGuard::traverse(visitproc visit, void* arg) const {
   Py_VISIT(structure_.ptr());
   Py_VISIT(watched_.ptr());
-  for (const nb::object& object : seen_) Py_VISIT(object.ptr());
+  for (const Seen& seen : seen_) Py_VISIT(seen.object.ptr());
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 import enum
 import gc
+import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 
@@ -168,3 +169,114 @@ def test_what_a_guard_holds_is_freed():
     del net
     gc.collect()
     assert gone() is None
+
+
+class Looked(nn.Module):
+    """Keeps what it computed on the way to be looked at."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.seen = None
+        self.register_buffer("last", kiln.zeros(3))
+
+    def forward(self, x):
+        self.seen = self.layer(x).softmax(-1)
+        self.last = self.seen.detach().mean(0)
+        return self.seen * 2
+
+
+def test_attributes_that_a_function_writes_are_written_by_replays():
+    net = Looked()
+    fast = kiln.compile(net)
+    for _ in range(6):
+        x = kiln.randn(4, 3)
+        expected = net.layer(x).softmax(-1)
+        kiln.testing.assert_close(fast(x), expected * 2)
+        kiln.testing.assert_close(net.seen, expected)
+        kiln.testing.assert_close(net.last, expected.mean(0))
+        net.zero_grad()
+        net.seen.square().sum().backward()  # its history is that of the graph
+        got = net.layer.weight.grad
+        (reference,) = kiln.autograd.grad(expected.square().sum(), [net.layer.weight])
+        kiln.testing.assert_close(got, reference)
+    # One with None before, one with a tensor.
+    assert fast.counts() == {"variants": 2, "captured": 2, "replayed": 4, "eager": 0}
+    assert list(net.state_dict()) == ["last", "layer.weight", "layer.bias"]
+    y = kiln.randn(2, 3)  # another shape
+    for _ in range(2):
+        kiln.testing.assert_close(fast(y), net.layer(y).softmax(-1) * 2)
+        assert net.seen.shape == (2, 3)
+
+
+class Remembering(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(3, 3)
+        self.state = kiln.zeros(3)
+
+    def forward(self, x):
+        self.state = kiln.tanh(self.cell(x) + self.state)
+        return self.state
+
+
+def test_attributes_that_a_function_reads_before_it_writes_them_count():
+    net, twin = Remembering(), Remembering()
+    twin.load_state_dict(net.state_dict())
+    fast = kiln.compile(net)
+    with kiln.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # too many variants
+        for _ in range(12):
+            x = kiln.randn(3)
+            kiln.testing.assert_close(fast(x), twin(x))
+            kiln.testing.assert_close(net.state, twin.state)
+    assert fast.counts()["replayed"] == 0
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.seen = kiln.zeros(())
+
+    def forward(self, x):
+        self.calls += 1
+        self.seen = x.sum()
+        return x * self.calls
+
+
+def test_numbers_that_a_function_changes_count():
+    net = Counting()
+    fast = kiln.compile(net)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in range(1, 12):
+            x = kiln.randn(2)
+            kiln.testing.assert_close(fast(x), x * call)
+            kiln.testing.assert_close(net.seen, x.sum())
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.spectral_norm])
+def test_weights_that_hooks_compute(norm, training):
+    def make():
+        kiln.manual_seed(0)
+        return nn.Sequential(norm(nn.Linear(4, 5)), nn.ReLU(), norm(nn.Linear(5, 2)))
+
+    net, twin = make().train(training), make().train(training)
+    fast = kiln.compile(net)
+    optimizers = [kiln.optim.SGD(m.parameters(), lr=0.1) for m in (net, twin)]
+    for _ in range(5):
+        x = kiln.randn(3, 4)
+        results = []
+        for model, call, optimizer in zip((net, twin), (fast, twin), optimizers, strict=True):
+            optimizer.zero_grad()
+            out = call(x)
+            out.square().sum().backward()
+            optimizer.step()
+            results.append((out, model[0].weight))
+        for a, b in zip(*results, strict=True):
+            kiln.testing.assert_close(a, b)
+    assert fast.counts()["replayed"] >= 3, fast.explain()
+    for (name, a), b in zip(net.state_dict().items(), twin.state_dict().values(), strict=True):
+        kiln.testing.assert_close(a, b, msg=name)
