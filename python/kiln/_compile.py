@@ -189,7 +189,7 @@ class CompiledFunction:
         self._memory_budget = memory_budget
         self._passes = passes
         self._variants: list[_Variant] = []
-        self._surroundings = None
+        self._surroundings: _Surroundings | None = None
         self._eager = 0
         self._said = False
         functools.update_wrapper(self, function, updated=())
