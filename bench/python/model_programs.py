@@ -6,6 +6,7 @@ an input.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Callable
 
 import numpy as np
@@ -19,6 +20,12 @@ def cross_entropy(lib, out, inputs):
     rows = out.reshape(-1, out.shape[-1])
     labels = classes(out.shape[-1], rows.shape[0])
     return lib.nn.functional.cross_entropy(rows, lib.from_numpy(labels))
+
+
+@cache
+def labels(lib, end, *shape):
+    """Classes that are drawn once."""
+    return lib.from_numpy(classes(end, *shape))
 
 
 def reconstruction(lib, out, inputs):

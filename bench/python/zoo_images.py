@@ -1,9 +1,6 @@
 """Networks of images that classify or detect."""
 
-from functools import cache
-
-from graph_programs import classes
-from model_programs import Recipe, images
+from model_programs import Recipe, images, labels
 
 
 def densenet(lib, row):
@@ -323,11 +320,6 @@ def stn(lib, row):
             return F.log_softmax(self.c(F.grid_sample(x, g, align_corners=False)), 1)
 
     return Net()
-
-
-@cache
-def labels(lib, end, *shape):
-    return lib.from_numpy(classes(end, *shape))
 
 
 def detection(lib, out, inputs):

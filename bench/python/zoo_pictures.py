@@ -1,10 +1,9 @@
 """Networks that make images, or volumes, of others."""
 
 import math
-from functools import cache
 
 from graph_programs import classes, numbers
-from model_programs import Recipe, images, reconstruction, squares
+from model_programs import Recipe, images, labels, reconstruction, squares
 
 
 def unet3d(lib, row):
@@ -216,11 +215,6 @@ def convlstm(lib, row):
             return lib.stack(out, 1)
 
     return Net()
-
-
-@cache
-def labels(lib, end, *shape):
-    return lib.from_numpy(classes(end, *shape))
 
 
 def voxels(lib, out, inputs):

@@ -1,11 +1,8 @@
 """Networks of texts, sounds and other sequences."""
 
-from functools import cache
-
 import numpy as np
-
 from graph_programs import classes, numbers
-from model_programs import Recipe, tokens
+from model_programs import Recipe, labels, tokens
 
 
 def mamba(lib, row):
@@ -286,11 +283,6 @@ def perceiver(lib, row):
             return self.o(self.s(self.s(y)).mean(1))
 
     return Net()
-
-
-@cache
-def labels(lib, end, *shape):
-    return lib.from_numpy(classes(end, *shape))
 
 
 def samples(lib, out, inputs):

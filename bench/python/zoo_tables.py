@@ -1,7 +1,6 @@
 """Networks of points, graphs, tables and functions."""
 
 import numpy as np
-
 from graph_programs import classes, numbers
 from model_programs import Recipe, edges, squares
 
@@ -38,7 +37,6 @@ def pointnet(lib, row):
 
 def gat(lib, row):
     nn, F = lib.nn, lib.nn.functional
-    N, E = 2000, 20000
 
     class GAT(nn.Module):
         def __init__(self, i, o, h):

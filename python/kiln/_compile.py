@@ -293,6 +293,7 @@ class _Variant:
 
         def call(tensors):
             args, kwargs = _unflatten(structure, iter(tensors))
+            written.begin()
             results = []
             result[:] = [_flatten(function(*args, **kwargs), results)]
             results.extend(written.values(args, kwargs, surroundings))
@@ -328,14 +329,22 @@ class _Written:
     def __init__(self, guard):
         self.guard = guard
         self.places = None  # dicts and keys
-        self.before = []  # numbers in the guard, and tensors
+        self.numbers = []  # in the guard
+        self.before = []  # what a captured call found there; emptied when it has been looked at
+        self.are_free = False  # whatever stands there, calls are alike
+
+    def begin(self):
+        """Of each call of the function: the first one's tensors are known to the guard."""
+        if self.places:
+            self.before = [attributes[name] for attributes, name in self.places]
 
     def values(self, args, kwargs, surroundings):
         """What the function has just written."""
         if self.places is None:
             changes = self.guard.changes(args, kwargs, surroundings.now())
             self.places = [(attributes, name) for _, attributes, name, _ in changes]
-            self.before = [(number, before) for number, _, _, before in changes]
+            self.numbers = [number for number, _, _, _ in changes]
+            self.before = [before for _, _, _, before in changes]
         return [attributes[name] for attributes, name in self.places]
 
     def write(self, results, compiled):
@@ -344,10 +353,20 @@ class _Written:
         del results[-len(self.places) :]
         for (attributes, name), value in zip(self.places, values, strict=True):
             attributes[name] = value
-        for number, before in self.before:
-            if not compiled.reads(before):
+        if self.before:
+            self._look_at_reads(compiled)
+
+    def _look_at_reads(self, compiled):
+        is_read = [compiled.reads(before) for before in self.before]
+        self.before = []
+        if self.are_free:
+            if any(is_read):  # another shape or mode: its graph has the tensor of that call
+                self.guard.retire()
+            return
+        self.are_free = not any(is_read)
+        if self.are_free:
+            for number in self.numbers:
                 self.guard.ignore(number)
-        self.before.clear()
 
 
 def _add_line(error):

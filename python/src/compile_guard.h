@@ -34,6 +34,8 @@ class CallGuard {
   nb::list changes(nb::handle args, nb::handle kwargs, nb::handle values) const;
   // Calls are alike whatever tensor the attribute of that number has.
   void ignore(size_t number);
+  // No call is like the captured one any more.
+  void retire() { clear(); }
 
   // For Python's collector of cycles.
   int traverse(visitproc visit, void* arg) const;

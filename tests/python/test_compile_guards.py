@@ -233,6 +233,40 @@ def test_attributes_that_a_function_reads_before_it_writes_them_count():
     assert fast.counts()["replayed"] == 0
 
 
+class Masked(nn.Module):
+    """Makes its mask when the one that it has does not fit."""
+
+    def __init__(self):
+        super().__init__()
+        self.mask = kiln.ones(1)
+
+    def forward(self, x):
+        if self.mask.shape != x.shape:
+            self.mask = kiln.full_like(x, 2.0)
+        return x * self.mask
+
+
+def test_attributes_that_some_calls_write_and_others_read():
+    net, twin = Masked(), Masked()
+    fast = kiln.compile(net)
+    w = kiln.ones(3, requires_grad=True)
+
+    def check(x, with_gradient):
+        with kiln.set_grad_enabled(with_gradient):
+            kiln.testing.assert_close(fast(x), twin(x))
+            kiln.testing.assert_close(net.mask, twin.mask)
+
+    for value in (5.0, 7.0):
+        check(kiln.randn(3), False)  # writes it
+        check(kiln.randn(3), False)
+        check(w * kiln.randn(3), True)  # another mode: reads it
+        net.mask, twin.mask = kiln.full((3,), value), kiln.full((3,), value)
+        check(w * kiln.randn(3), True)
+        check(kiln.randn(4), False)
+        check(kiln.randn(3), False)
+        check(w * kiln.randn(3), True)
+
+
 class Counting(nn.Module):
     def __init__(self):
         super().__init__()
