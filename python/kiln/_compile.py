@@ -299,74 +299,89 @@ class _Variant:
             results.extend(written.values(args, kwargs, surroundings))
             return results
 
-        self.compiled = _C._compiled(
-            call,
-            owner.__name__,
-            owner._fullgraph,
-            owner._max_variants,
-            self.guard.state(),
-            owner._freeze,
-            owner._exact,
-            owner._memory_budget,
-            owner._passes,
-        )
+        def make(tensors):
+            return _C._compiled(
+                call,
+                owner.__name__,
+                owner._fullgraph,
+                owner._max_variants,
+                tensors,
+                owner._freeze,
+                owner._exact,
+                owner._memory_budget,
+                owner._passes,
+            )
+
+        self.make = make
+        self.compiled = make(self.guard.state())
 
     def __call__(self, tensors):
+        written = self.written
+        if written.inputs:
+            tensors.extend(written.given())
         try:
             results = self.compiled(tensors)
         except errors.RuntimeError as error:
             _add_line(error)
             raise
-        if self.written.places:
-            self.written.write(results, self.compiled)
+        if written.places:
+            written.write(results)
+            if written.before and written.find_inputs(self.compiled):
+                self.compiled = self.make(self.guard.state())
         structure = self.result[0]
         return results[0] if structure is _TENSOR else _unflatten(structure, iter(results))
 
 
 class _Written:
-    """The attributes that a function gives other tensors, which are further results of its graph."""
+    """The attributes that a function gives other tensors, which are further results of its graph.
+
+    Those that it reads, too, are further inputs, from the call after the one that showed it.
+    """
 
     def __init__(self, guard):
         self.guard = guard
         self.places = None  # dicts and keys
-        self.numbers = []  # in the guard
+        self.inputs = []  # numbers of places
         self.before = []  # what a captured call found there; emptied when it has been looked at
-        self.are_free = False  # whatever stands there, calls are alike
 
     def begin(self):
         """Of each call of the function: the first one's tensors are known to the guard."""
         if self.places:
-            self.before = [attributes[name] for attributes, name in self.places]
+            self.before = self._now()
+
+    def _now(self):
+        return [attributes[name] for attributes, name in self.places]
+
+    def given(self):
+        """The inputs' tensors."""
+        now = self._now()
+        return [now[i] for i in self.inputs]
 
     def values(self, args, kwargs, surroundings):
         """What the function has just written."""
         if self.places is None:
             changes = self.guard.changes(args, kwargs, surroundings.now())
             self.places = [(attributes, name) for _, attributes, name, _ in changes]
-            self.numbers = [number for number, _, _, _ in changes]
             self.before = [before for _, _, _, before in changes]
-        return [attributes[name] for attributes, name in self.places]
+            for number, *_ in changes:
+                self.guard.ignore(number)
+        return self._now()
 
-    def write(self, results, compiled):
+    def write(self, results):
         """Takes their tensors off the results and puts them into the attributes."""
         values = results[-len(self.places) :]
         del results[-len(self.places) :]
         for (attributes, name), value in zip(self.places, values, strict=True):
             attributes[name] = value
-        if self.before:
-            self._look_at_reads(compiled)
 
-    def _look_at_reads(self, compiled):
-        is_read = [compiled.reads(before) for before in self.before]
+    def find_inputs(self, compiled):
+        """Whether the call that was captured shows that more of them are inputs."""
+        found = [i for i, before in enumerate(self.before) if compiled.reads(before)]
         self.before = []
-        if self.are_free:
-            if any(is_read):  # another shape or mode: its graph has the tensor of that call
-                self.guard.retire()
-            return
-        self.are_free = not any(is_read)
-        if self.are_free:
-            for number in self.numbers:
-                self.guard.ignore(number)
+        if set(found) <= set(self.inputs):
+            return False
+        self.inputs = sorted({*self.inputs, *found})
+        return True
 
 
 def _add_line(error):

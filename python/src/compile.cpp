@@ -118,8 +118,7 @@ void bind_compile(nb::module_& m) {
       .def("match", &CallGuard::match, "args"_a, "kwargs"_a, "values"_a)
       .def("state", &CallGuard::state)
       .def("changes", &CallGuard::changes, "args"_a, "kwargs"_a, "values"_a)
-      .def("ignore", &CallGuard::ignore, "number"_a)
-      .def("retire", &CallGuard::retire);
+      .def("ignore", &CallGuard::ignore, "number"_a);
   m.def("_compiled", &make, "function"_a, "name"_a, "fullgraph"_a, "max_variants"_a, "tensors"_a,
         "freeze"_a, "exact"_a, "memory_budget"_a, "passes"_a);
   m.def("_is_capturing", &graph::is_capturing);

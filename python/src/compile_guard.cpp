@@ -295,7 +295,8 @@ void CallGuard::ignore(size_t number) { seen_.at(number).is_ignored = true; }
 nb::list CallGuard::state() const {
   nb::list out;
   for (const Seen& seen : seen_) {
-    if (!seen.is_attribute && tensor_pointer(seen.object.ptr()) != nullptr) out.append(seen.object);
+    if (seen.is_attribute || seen.is_ignored) continue;
+    if (tensor_pointer(seen.object.ptr()) != nullptr) out.append(seen.object);
   }
   return out;
 }

@@ -15,8 +15,9 @@ namespace kiln::python {
 // others with the same value. Looking at them costs a few nanoseconds each and makes no object.
 //
 // A function may put tensors into attributes: a weight that a hook computes, what is to be looked
-// at later. Such a tensor is a further result of the graph. What stands there before a call does
-// not count, unless the function reads it.
+// at later, the state of a recurrent network. Such a tensor is a further result of the graph. Which
+// tensor stands there before a call does not count; if the function reads it, it is a further
+// input.
 class CallGuard {
  public:
   // structure: what _flatten in kiln/_compile.py makes of (args, kwargs). watched: dicts whose
@@ -26,7 +27,8 @@ class CallGuard {
 
   // The tensors among the arguments of a call that is like the captured one; else None.
   nb::object match(nb::handle args, nb::handle kwargs, nb::handle values) const;
-  // The parameters and buffers of the modules, and tensors of the closure and globals.
+  // The parameters and buffers of the modules, and tensors of the closure and globals; but for
+  // those that do not count.
   nb::list state() const;
   // Attributes and buffers that have another tensor than before the captured call, as tuples
   // (number, dict, key, tensor before). None where anything else has changed: such a call has no
@@ -34,8 +36,6 @@ class CallGuard {
   nb::list changes(nb::handle args, nb::handle kwargs, nb::handle values) const;
   // Calls are alike whatever tensor the attribute of that number has.
   void ignore(size_t number);
-  // No call is like the captured one any more.
-  void retire() { clear(); }
 
   // For Python's collector of cycles.
   int traverse(visitproc visit, void* arg) const;
