@@ -18,7 +18,7 @@ struct NarrowSizes {
 constexpr NarrowSizes kNarrowSizes[] = {{1, 1, 1},    {1, 37, 50},   {33, 70, 1},     {2, 3, 5},
                                         {14, 64, 32}, {15, 65, 33},  {31, 1, 47},     {97, 129, 70},
                                         {5, 0, 3},    {64, 300, 64}, {130, 259, 161}, {3, 5000, 40},
-                                        {48, 32, 96}, {70, 448, 49}};
+                                        {48, 32, 96}, {70, 448, 49}, {3, 1541, 300}};
 
 std::vector<double> magnitudes(const HostHandle& a, const HostHandle& b) {
   return values_of(Reference::float_matmul(Reference::float_abs(Reference::float_cast(a, f64)),

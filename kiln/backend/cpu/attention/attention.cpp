@@ -6,6 +6,7 @@
 
 #include "kiln/backend/cpu/attention/attention_halves.h"
 #include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -104,13 +105,17 @@ class Forward {
     finish(n, h, first, rows, most, sums);
   }
 
+  bool are_far() const {
+    return cpu::is_far<T>(sizes_.batch * sizes_.key_heads * sizes_.keys * sizes_.width);
+  }
+
   static const cpu::GemmKernels<T>& gemm() { return cpu::gemm_kernels<T>(); }
 
   void dots_of_few(const TilePlace& at, const T* q, int64_t q_step, T* tile) const {
     const int64_t g = at.h / sizes_.group();
     for (int64_t r = 0; r < at.rows; ++r) {
       gemm().dots(q + r * q_step, k_.at(at.n, g, at.key), k_.row, at.columns, sizes_.width,
-                  tile + r * kTileStep);
+                  tile + r * kTileStep, r == 0 && are_far());
     }
   }
 
@@ -119,7 +124,8 @@ class Forward {
     for (int64_t r = 0; r < at.rows; ++r) {
       const T* weights = tile + r * kTileStep;
       T* to = at.key == 0 ? out + r * out_.row : sum;
-      gemm().weighted_sum(weights, v_.at(at.n, g, at.key), v_.row, at.columns, sizes_.values, to);
+      gemm().weighted_sum(weights, v_.at(at.n, g, at.key), v_.row, at.columns, sizes_.values, to,
+                          r == 0 && are_far());
       if (at.key != 0) cpu::attention_kernels<T>().add(out + r * out_.row, sum, sizes_.values);
     }
   }

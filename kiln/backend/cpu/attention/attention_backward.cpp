@@ -178,7 +178,7 @@ class Backward {
     const T* const from = rows.at(at.n, at.h / sizes_.group(), at.key);
     for (int64_t r = 0; r < at.rows; ++r) {
       cpu::gemm_kernels<T>().dots(x + r * x_step, from, rows.row, at.columns, width,
-                                  tile + r * kTileStep);
+                                  tile + r * kTileStep, false);
     }
   }
 
@@ -188,7 +188,7 @@ class Backward {
     const T scale = static_cast<T>(options_.scale);
     for (int64_t r = 0; r < at.rows; ++r) {
       cpu::gemm_kernels<T>().weighted_sum(grads + r * kTileStep, keys, k_.row, at.columns,
-                                          sizes_.width, sum);
+                                          sizes_.width, sum, false);
       kernels.scale_rows(sum, sizes_.width, 1, sizes_.width, &scale);
       kernels.add(gq_.at(at.n, at.h, at.query + r), sum, sizes_.width);
     }

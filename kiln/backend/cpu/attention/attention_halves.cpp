@@ -6,6 +6,7 @@
 #include "kiln/backend/cpu/attention/attention.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/matmul/half_vector_kernels.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/half.h"
@@ -82,13 +83,14 @@ void attend_few(const Operands<Half>& o, int64_t n, int64_t h) {
     }
   }
   std::fill_n(out.get(), rows * sizes.values, 0.0f);
+  const bool far = is_far<Half>(sizes.batch * sizes.key_heads * sizes.keys * sizes.width);
   for (int64_t key = 0; key < sizes.keys; key += kKeys) {
     if (o.options.causal && key >= rows) break;
     TilePlace at{n, h, 0, key, rows, std::min(kKeys, sizes.keys - key)};
     if (o.options.causal) at.columns = std::min(at.columns, rows - key);
     for (int64_t r = 0; r < rows; ++r) {
       products.dots(q.get() + r * sizes.width, o.k.at(n, g, key), o.k.row, at.columns, sizes.width,
-                    tile.get() + r * kTileStep);
+                    tile.get() + r * kTileStep, r == 0 && far);
     }
     weigh(o, at, 0, statistics, tile.get());
     if (key != 0) {
@@ -96,7 +98,7 @@ void attend_few(const Operands<Half>& o, int64_t n, int64_t h) {
     }
     for (int64_t r = 0; r < rows; ++r) {
       products.weighted_sum(tile.get() + r * kTileStep, o.v.at(n, g, key), o.v.row, at.columns,
-                            sizes.values, sum.get());
+                            sizes.values, sum.get(), r == 0 && far);
       kernels.add(out.get() + r * sizes.values, sum.get(), sizes.values);
     }
   }

@@ -349,7 +349,7 @@ void multiply_last_columns(const Gemm<T>& g, int64_t count) {
   const int64_t grain = std::max<int64_t>(kPieceWork / g.k / 64 * 64, 64);
   parallel_for(g.m, grain, [&](int64_t begin, int64_t end) {
     kernels.dots_of_rows(count, x.get(), g.k, g.a.data + begin * g.a.row, g.a.row, end - begin, g.k,
-                         sums.get() + begin, g.m);
+                         sums.get() + begin, g.m, false);
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < count; ++j) {
         T& c = g.c[i * g.c_row + first + j];

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <utility>
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/masked-inl.h"
@@ -31,33 +30,31 @@ inline constexpr int kDotRows = 6;
 inline constexpr int kDotRows = 2;
 #endif
 
-// The dot products of x with kRows rows. Short rows that touch are fetched in the order in which
-// they lie, well ahead: the processor goes on with that by itself.
-template <int kRows, bool kTouching, class T>
+// The dot products of x with kRows rows. One row is the next part of a stream, in which processors
+// fetch ahead by themselves.
+template <int kRows, bool kFar, class T>
 HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, int64_t row,
-                          int64_t k, T* y) {
+                          int64_t k, int64_t ahead, T* y) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t ahead =
-      kTouching ? touching_fetched_ahead<T>(kRows * k) : fetched_ahead<T>(k, kRows * row);
   V even[kRows], odd[kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
   int64_t p = 0;
-  const T* soon = rows + ahead;
   for (; p + 2 * lanes <= k; p += 2 * lanes) {
     const V x0 = hn::LoadU(d, x + p);
     const V x1 = hn::LoadU(d, x + p + lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      const T* const fetched = kTouching ? soon + r * 2 * lanes : rows + r * row + p + ahead;
-      hwy::Prefetch(fetched);
-      if (2 * lanes * sizeof(T) > 64) hwy::Prefetch(fetched + lanes);
-      even[r] = hn::MulAdd(x0, hn::LoadU(d, rows + r * row + p), even[r]);
-      odd[r] = hn::MulAdd(x1, hn::LoadU(d, rows + r * row + p + lanes), odd[r]);
+      const T* const from = rows + r * row + p;
+      if (kFar || kRows > 1) {
+        fetch_ahead<kFar>(from + ahead);
+        if (2 * lanes * sizeof(T) > 64) fetch_ahead<kFar>(from + ahead + lanes);
+      }
+      even[r] = hn::MulAdd(x0, hn::LoadU(d, from), even[r]);
+      odd[r] = hn::MulAdd(x1, hn::LoadU(d, from + lanes), odd[r]);
     }
-    soon += kRows * 2 * lanes;
   }
   for (; p < k; p += lanes) {
     const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, k - p)));
@@ -73,17 +70,23 @@ HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, i
   }
 }
 
-template <bool kTouching, class T>
+// Rows that touch are read as one stream, which memory answers fastest. Of others four are read
+// side by side.
+template <bool kFar, class T>
 HWY_NOINLINE void dots_of(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y) {
   int64_t j = 0;
-  for (; j + 4 <= count; j += 4) some_dots<4, kTouching>(x, rows + j * row, row, k, y + j);
-  for (; j < count; ++j) some_dots<1, kTouching>(x, rows + j * row, row, k, y + j);
+  if (row != k) {
+    const int64_t ahead = fetched_ahead<T>(k, 4 * row);
+    for (; j + 4 <= count; j += 4) some_dots<4, kFar>(x, rows + j * row, row, k, ahead, y + j);
+  }
+  for (; j < count; ++j) {
+    some_dots<1, kFar>(x, rows + j * row, row, k, kTouchingFetchedAhead<T>, y + j);
+  }
 }
 
 template <class T>
-void dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y) {
-  const bool touching = row == k && is_short_row<T>(k);
-  (touching ? dots_of<true, T> : dots_of<false, T>)(x, rows, row, count, k, y);
+void dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y, bool far) {
+  (far ? dots_of<true, T> : dots_of<false, T>)(x, rows, row, count, k, y);
 }
 
 #if HWY_TARGET == HWY_SCALAR
@@ -131,7 +134,7 @@ HWY_INLINE void store_four_sums(hn::ScalableTag<double> d,
 #endif
 
 // The dot products of kX rows of x with `count` rows, at most four.
-template <int kX, class T>
+template <int kX, bool kFar, class T>
 HWY_NOINLINE void four_dots(const T* HWY_RESTRICT x, int64_t x_row, const T* HWY_RESTRICT rows,
                             int64_t row, int64_t k, T* y, int64_t y_row, int64_t count) {
   const hn::ScalableTag<T> d;
@@ -151,7 +154,7 @@ HWY_NOINLINE void four_dots(const T* HWY_RESTRICT x, int64_t x_row, const T* HWY
     V w[4];
 #pragma GCC unroll 4
     for (int r = 0; r < 4; ++r) {
-      hwy::Prefetch(rows + at[r] + ahead);
+      fetch_ahead<kFar>(rows + at[r] + ahead);
       w[r] = load(rows + at[r]);
     }
 #pragma GCC unroll 8
@@ -182,25 +185,27 @@ HWY_NOINLINE void four_dots(const T* HWY_RESTRICT x, int64_t x_row, const T* HWY
   }
 }
 
-template <class T, int... kX>
-constexpr auto four_dots_of(std::integer_sequence<int, kX...>) {
-  struct Table {
-    decltype(&four_dots<1, T>) of_rows[sizeof...(kX) + 1];
-  };
-  return Table{{nullptr, &four_dots<kX + 1, T>...}};
+template <class T>
+struct FourDots {
+  decltype(&four_dots<1, false, T>) of_rows[kDotRows + 1];
+};
+template <class T, bool kFar, int... kX>
+constexpr FourDots<T> four_dots_of(std::integer_sequence<int, kX...>) {
+  return {{nullptr, &four_dots<kX + 1, kFar, T>...}};
 }
 
 template <class T>
 void dots_of_rows(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t count,
-                  int64_t k, T* y, int64_t y_row) {
-  static constexpr auto kDots = four_dots_of<T>(std::make_integer_sequence<int, kDotRows>());
+                  int64_t k, T* y, int64_t y_row, bool far) {
+  static constexpr auto kNear = four_dots_of<T, false>(std::make_integer_sequence<int, kDotRows>());
+  static constexpr auto kFar = four_dots_of<T, true>(std::make_integer_sequence<int, kDotRows>());
+  const auto& of_rows = (far ? kFar : kNear).of_rows;
   const int64_t groups = (m + kDotRows - 1) / kDotRows;
   const int64_t group = (m + groups - 1) / groups;
   for (int64_t j = 0; j < count; j += 4) {
     for (int64_t i = 0; i < m; i += group) {
-      kDots.of_rows[std::min(group, m - i)](x + i * x_row, x_row, rows + j * row, row, k,
-                                            y + i * y_row + j, y_row,
-                                            std::min<int64_t>(4, count - j));
+      of_rows[std::min(group, m - i)](x + i * x_row, x_row, rows + j * row, row, k,
+                                      y + i * y_row + j, y_row, std::min<int64_t>(4, count - j));
     }
   }
 }
@@ -208,7 +213,7 @@ void dots_of_rows(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t r
 // Adds kRows rows, each times its x, to y [count], in their order.
 // The rows after these are fetched meanwhile: a row is too short for the processor to see that it
 // goes on.
-template <int kRows, class T>
+template <int kRows, bool kFar, class T>
 HWY_INLINE void add_weighted(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, int64_t row,
                              int64_t count, T* HWY_RESTRICT y) {
   const hn::ScalableTag<T> d;
@@ -223,7 +228,7 @@ HWY_INLINE void add_weighted(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows
     V sum = hn::LoadU(d, y + j);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      hwy::Prefetch(rows + r * row + j + ahead);
+      fetch_ahead<kFar>(rows + r * row + j + ahead);
       sum = hn::MulAdd(xs[r], hn::LoadU(d, rows + r * row + j), sum);
     }
     hn::StoreU(sum, d, y + j);
@@ -239,19 +244,26 @@ HWY_INLINE void add_weighted(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows
   }
 }
 
-template <class T>
-void weighted_sum(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y) {
+template <bool kFar, class T>
+HWY_NOINLINE void weighted_sum_of(const T* x, const T* rows, int64_t row, int64_t k, int64_t count,
+                                  T* y) {
   // Eight rows at a time, so that y passes through the cache less often; each sum is still in the
   // order of p.
   int64_t p = 0;
   std::fill_n(y, count, T(0));
-  for (; p + 8 <= k; p += 8) add_weighted<8>(x + p, rows + p * row, row, count, y);
-  for (; p < k; ++p) add_weighted<1>(x + p, rows + p * row, row, count, y);
+  for (; p + 8 <= k; p += 8) add_weighted<8, kFar>(x + p, rows + p * row, row, count, y);
+  for (; p < k; ++p) add_weighted<1, kFar>(x + p, rows + p * row, row, count, y);
+}
+
+template <class T>
+void weighted_sum(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y,
+                  bool far) {
+  (far ? weighted_sum_of<true, T> : weighted_sum_of<false, T>)(x, rows, row, k, count, y);
 }
 
 // The same for kX rows of x, `x_row` apart, and of y, which are read and written for four rows at a
 // time: what is weighted is read once for all.
-template <int kX, int kRows, class T>
+template <int kX, int kRows, bool kFar, class T>
 HWY_INLINE void add_weighted_to_rows(const T* HWY_RESTRICT x, int64_t x_row,
                                      const T* HWY_RESTRICT rows, int64_t row, int64_t count,
                                      T* HWY_RESTRICT y, int64_t y_row) {
@@ -269,7 +281,7 @@ HWY_INLINE void add_weighted_to_rows(const T* HWY_RESTRICT x, int64_t x_row,
     V w[kRows];
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      hwy::Prefetch(rows + r * row + j + ahead);
+      fetch_ahead<kFar>(rows + r * row + j + ahead);
       w[r] = load(rows + r * row + j);
     }
 #pragma GCC unroll 4
@@ -295,24 +307,24 @@ HWY_INLINE void add_weighted_to_rows(const T* HWY_RESTRICT x, int64_t x_row,
 }
 
 // Adds the weighted rows [0, k).
-template <int kX, class T>
+template <int kX, bool kFar, class T>
 void add_weighted_rows(const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
                        int64_t count, T* y, int64_t y_row) {
   int64_t p = 0;
   for (; p + 4 <= k; p += 4) {
-    add_weighted_to_rows<kX, 4>(x + p, x_row, rows + p * row, row, count, y, y_row);
+    add_weighted_to_rows<kX, 4, kFar>(x + p, x_row, rows + p * row, row, count, y, y_row);
   }
   for (; p < k; ++p) {
-    add_weighted_to_rows<kX, 1>(x + p, x_row, rows + p * row, row, count, y, y_row);
+    add_weighted_to_rows<kX, 1, kFar>(x + p, x_row, rows + p * row, row, count, y, y_row);
   }
 }
 
-template <class T>
-void weighted_sums(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
-                   int64_t count, T* y, int64_t y_row) {
-  static constexpr decltype(&add_weighted_rows<1, T>) kOf[] = {
-      nullptr, &add_weighted_rows<1, T>, &add_weighted_rows<2, T>, &add_weighted_rows<3, T>,
-      &add_weighted_rows<4, T>};
+template <bool kFar, class T>
+void weighted_sums_of(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
+                      int64_t count, T* y, int64_t y_row) {
+  static constexpr decltype(&add_weighted_rows<1, kFar, T>) kOf[] = {
+      nullptr, &add_weighted_rows<1, kFar, T>, &add_weighted_rows<2, kFar, T>,
+      &add_weighted_rows<3, kFar, T>, &add_weighted_rows<4, kFar, T>};
   for (int64_t i = 0; i < m; ++i) std::fill_n(y + i * y_row, count, T(0));
   // So many weighted rows stay in the second-level cache until all of y have met them.
   const int64_t groups = (m + 3) / 4, group = (m + groups - 1) / groups;
@@ -323,6 +335,13 @@ void weighted_sums(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t 
                                   std::min(some, k - p), count, y + i * y_row, y_row);
     }
   }
+}
+
+template <class T>
+void weighted_sums(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
+                   int64_t count, T* y, int64_t y_row, bool far) {
+  (far ? weighted_sums_of<true, T> : weighted_sums_of<false, T>)(m, x, x_row, rows, row, k, count,
+                                                                 y, y_row);
 }
 
 // Of kX rows and kV vectors, the last of which may be a part of one: all sums in registers. One sum

@@ -6,6 +6,7 @@
 #include "kiln/backend/cpu/matmul/amx_product.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/matmul/half_vector_kernels.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 #include "kiln/backend/cpu/matmul/strips.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -16,12 +17,18 @@ namespace kiln::cpu {
 namespace {
 
 // Bytes of packed A and of packed B in use at once: parts of the second and the third cache level.
+// Where A is packed as a whole, B need not be met again, and what is packed of it stays in the
+// second level.
 constexpr int64_t kHalfPackedABytes = 384 * 1024;
 constexpr int64_t kHalfPackedBBytes = 4096 * 1024;
+constexpr int64_t kHalfPassingBBytes = 384 * 1024;
 
 // Columns [begin, begin + count) of B in panels, one after another. Writes up to 16 words more.
 void pack_columns(const Gemm<bfloat16>& g, int64_t begin, int64_t count, uint32_t* to) {
   const int64_t words = (g.k + 1) / 2;
+  if (const Bf16Kernels* kernels = bf16_kernels(); kernels != nullptr && g.b.column == 1) {
+    return kernels->join_rows(bits_of(g.b.data + begin), g.b.row, g.k, count, to);
+  }
   for (int64_t c = 0; c < count; c += kWordColumns) {
     pack_words(std::min(kWordColumns, count - c), g.k, bits_of(g.b.data + (begin + c) * g.b.column),
                g.b.column, g.b.row, to + c * words, kWordColumns);
@@ -36,9 +43,11 @@ void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
   const int64_t a_rows =
       std::min((g.m + panel - 1) / panel * panel,
                std::max<int64_t>(kHalfPackedABytes / word_bytes / panel, 1) * panel);
+  const bool is_whole = g.m <= a_rows;
+  const int64_t b_bytes = is_whole ? kHalfPassingBBytes : kHalfPackedBBytes;
   const int64_t b_columns =
       std::min((g.n + kWordColumns - 1) / kWordColumns * kWordColumns,
-               std::max<int64_t>(kHalfPackedBBytes / word_bytes / kWordColumns, 1) * kWordColumns);
+               std::max<int64_t>(b_bytes / word_bytes / kWordColumns, 1) * kWordColumns);
   const Scratch<uint32_t> a_packed(a_rows * words + 16);
   const Scratch<uint32_t> b_packed(g.packed_b == nullptr ? b_columns * words + 16 : 0);
   alignas(64) float sums[kWordRows * kWordColumns];
@@ -57,7 +66,7 @@ void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
     }
     for (int64_t i = 0; i < g.m; i += a_rows) {
       const int64_t rows = std::min(a_rows, g.m - i);
-      for (int64_t r = 0; r < rows; r += panel) {
+      for (int64_t r = 0; r < rows && (j == 0 || !is_whole); r += panel) {
         pack_words(std::min(panel, rows - r), g.k, bits_of(g.a.data + (i + r) * g.a.row), g.a.row,
                    g.a.column, a_packed.get() + r * words, panel);
       }
@@ -153,6 +162,7 @@ bool multiply_half_vector(const Gemm<Half>& g) {
   const int64_t least =
       std::max<int64_t>(kVectorPieceWork / std::max<int64_t>(g.k, 1) / 64 * 64, 64);
   const int64_t grain = matrix.row == 1 ? least : weighted_strip(n, least);
+  const bool far = is_far<Half>(g.k * n);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     const int64_t count = end - begin;
     const Half* from = matrix.data + begin * matrix.column;
@@ -160,9 +170,9 @@ bool multiply_half_vector(const Gemm<Half>& g) {
     if (g.k == 0) {  // no row to begin the sums with
       std::fill_n(sums, count, 0.0f);
     } else if (matrix.row == 1) {
-      kernels.dots(x.get(), from, matrix.column, count, g.k, sums);
+      kernels.dots(x.get(), from, matrix.column, count, g.k, sums, far);
     } else if (matrix.column == 1) {
-      kernels.weighted_sum(x.get(), from, matrix.row, g.k, count, sums);
+      kernels.weighted_sum(x.get(), from, matrix.row, g.k, count, sums, far);
     } else {
       for (int64_t j = 0; j < count; ++j) {
         float sum = 0;

@@ -147,17 +147,19 @@ struct GemmKernels {
   void (*block)(const GemmBlock<T>& block);
   void (*conv_block)(const ConvBlock<T>& block);
   void (*patch_block)(const PatchBlock<T>& block);
-  // y[j] = sum over p of x[p] rows[j * row + p], for j in [0, count).
-  void (*dots)(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y);
+  // y[j] = sum over p of x[p] rows[j * row + p], for j in [0, count). far, here and below: whether
+  // the rows come from memory (prefetch.h); the sums are the same.
+  void (*dots)(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y, bool far);
   // The same for m rows of x: y[i * y_row + j] = sum over p of x[i * x_row + p] rows[j * row + p].
   void (*dots_of_rows)(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row,
-                       int64_t count, int64_t k, T* y, int64_t y_row);
+                       int64_t count, int64_t k, T* y, int64_t y_row, bool far);
   // y[j] = sum over p of x[p] rows[p * row + j], for j in [0, count).
-  void (*weighted_sum)(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y);
+  void (*weighted_sum)(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y,
+                       bool far);
   // The same for m rows of x: y[i * y_row + j] = sum over p of x[i * x_row + p] rows[p * row +
   // j].
   void (*weighted_sums)(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
-                        int64_t count, T* y, int64_t y_row);
+                        int64_t count, T* y, int64_t y_row, bool far);
   // The same for m <= kNarrowRows and count <= kNarrowVectors * lanes, in another order:
   // neighbouring p belong to sums of their own, which are added up at the end.
   void (*narrow_sums)(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,

@@ -6,6 +6,7 @@
 #include "kiln/backend/cpu/elementwise/binary_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 #include "kiln/backend/cpu/matmul/strips.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
@@ -62,7 +63,7 @@ void long_dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k,
     for (int64_t piece = begin; piece < end; ++piece) {
       const int64_t at = piece * kDotPiece;
       kernels.dots(x + at, rows + at, row, count, std::min(kDotPiece, k - at),
-                   sums.get() + piece * count);
+                   sums.get() + piece * count, is_far_stream<T>(k * count));
     }
   });
   for (int64_t j = 0; j < count; ++j) {
@@ -104,6 +105,8 @@ bool multiply_vector(const Gemm<T>& g) {
   const T* each = row_result ? g.column_bias : g.row_bias;
   const T* all = row_result ? g.row_bias : g.column_bias;
   const bool few = matrix.row == 1 && n <= 8 && g.k >= 2 * kDotPiece;
+  const bool is_stream = matrix.row == 1 && matrix.column == g.k;
+  const bool far = is_stream ? is_far_stream<T>(g.k * n) : is_far<T>(g.k * n);
   if (few) long_dots(x, matrix.data, matrix.column, n, g.k, g.c);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     const int64_t count = end - begin;
@@ -111,9 +114,9 @@ bool multiply_vector(const Gemm<T>& g) {
     if (few) {
       // done
     } else if (matrix.row == 1) {
-      kernels.dots(x, matrix.data + begin * matrix.column, matrix.column, count, g.k, y);
+      kernels.dots(x, matrix.data + begin * matrix.column, matrix.column, count, g.k, y, far);
     } else {
-      kernels.weighted_sum(x, matrix.data + begin, matrix.row, g.k, count, y);
+      kernels.weighted_sum(x, matrix.data + begin, matrix.row, g.k, count, y, far);
     }
     for (int64_t j = begin; j < end; ++j) {
       T sum = g.c[j];
@@ -165,7 +168,7 @@ bool multiply_few_rows(const Gemm<T>& g) {
   const int64_t grain = std::max<int64_t>(kPieceWork / (g.m * g.k) / 64 * 64, 64);
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
     kernels.dots_of_rows(g.m, g.a.data, g.a.row, g.b.data + begin * g.b.column, g.b.column,
-                         end - begin, g.k, g.c + begin, g.c_row);
+                         end - begin, g.k, g.c + begin, g.c_row, is_far<T>(g.k * g.n));
     add_biases_and_finish(g, begin, end);
   });
   return true;
@@ -192,7 +195,7 @@ bool multiply_few_rows_in_strips(const Gemm<T>& g) {
   const int64_t least = std::max<int64_t>(kPieceWork / (g.m * g.k) / 64 * 64, 64);
   parallel_for(g.n, weighted_strip(g.n, least), [&](int64_t begin, int64_t end) {
     kernels.weighted_sums(g.m, x.get(), g.k, g.b.data + begin, g.b.row, g.k, end - begin,
-                          g.c + begin, g.c_row);
+                          g.c + begin, g.c_row, is_far<T>(g.k * g.n));
     add_biases_and_finish(g, begin, end);
   });
   return true;

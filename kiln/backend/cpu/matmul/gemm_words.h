@@ -45,6 +45,9 @@ struct Bf16Kernels {
                       int64_t c_row);
   // to[i] = even[i] and odd[i] in the lower and the upper half; zeros above where odd is null.
   void (*join)(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to);
+  // The words of k rows of `count` numbers each, `row` numbers apart, in panels of kWordColumns
+  // that follow one another: pairs of rows joined.
+  void (*join_rows)(const uint16_t* from, int64_t row, int64_t k, int64_t count, uint32_t* to);
   // to[i] = x[i], rounded; numbers below 2^-126 become zero.
   void (*narrow)(const float* x, int64_t count, uint16_t* to);
 };
@@ -79,9 +82,10 @@ struct Int8Kernels {
   int32_t excess;
   void (*run_tile)(const Int8RunTile& tile);  // null where `tile` serves as well
   // sums[j] = the sum over p of x[p] rows[j * row + p], for j in [0, count) and p in [0, k), k at
-  // most 65536. Null where none is faster than float.
+  // most 65536. far: whether the rows come from memory (prefetch.h). Null where none is faster than
+  // float.
   void (*dots)(const int8_t* x, const int8_t* rows, int64_t row, int64_t count, int64_t k,
-               int32_t* sums);
+               int32_t* sums, bool far);
 };
 // Null where the machine has no such instruction.
 const Int8Kernels* vnni_kernels();

@@ -164,12 +164,12 @@ inline int32_t sum_of_lanes(__m512i x) {
   return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
 }
 
-// x is the signed side; 128 times its sum makes up for the 128 added to the rows.
-template <int kRows>
+// Rows that touch are read as one stream, others by fours. x is the signed side; 128 times its sum
+// makes up for the 128 added to the rows.
+template <int kRows, bool kFar>
 void some_dots(const int8_t* HWY_RESTRICT x, const int8_t* HWY_RESTRICT rows, int64_t row,
-               int64_t k, int32_t excess, int32_t* sums) {
+               int64_t k, int64_t ahead, int32_t excess, int32_t* sums) {
   const __m512i flip = _mm512_set1_epi8(-128);
-  const int64_t ahead = fetched_ahead<int8_t>(k, kRows * row);
   __m512i even[kRows], odd[kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) even[r] = odd[r] = _mm512_setzero_si512();
@@ -180,8 +180,10 @@ void some_dots(const int8_t* HWY_RESTRICT x, const int8_t* HWY_RESTRICT rows, in
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const int8_t* from = rows + r * row + p;
-      __builtin_prefetch(from + ahead);
-      __builtin_prefetch(from + ahead + 64);
+      if (kFar || kRows > 1) {
+        fetch_ahead<kFar>(from + ahead);
+        fetch_ahead<kFar>(from + ahead + 64);
+      }
       even[r] = _mm512_dpbusd_epi32(even[r], _mm512_xor_si512(_mm512_loadu_si512(from), flip), x0);
       odd[r] =
           _mm512_dpbusd_epi32(odd[r], _mm512_xor_si512(_mm512_loadu_si512(from + 64), flip), x1);
@@ -203,13 +205,27 @@ void some_dots(const int8_t* HWY_RESTRICT x, const int8_t* HWY_RESTRICT rows, in
   }
 }
 
-void dots(const int8_t* x, const int8_t* rows, int64_t row, int64_t count, int64_t k,
-          int32_t* sums) {
+template <bool kFar>
+void dots_of(const int8_t* x, const int8_t* rows, int64_t row, int64_t count, int64_t k,
+             int32_t* sums) {
   int32_t sum = 0;
   for (int64_t p = 0; p < k; ++p) sum += x[p];
   int64_t j = 0;
-  for (; j + 4 <= count; j += 4) some_dots<4>(x, rows + j * row, row, k, 128 * sum, sums + j);
-  for (; j < count; ++j) some_dots<1>(x, rows + j * row, row, k, 128 * sum, sums + j);
+  if (row != k) {
+    const int64_t ahead = fetched_ahead<int8_t>(k, 4 * row);
+    for (; j + 4 <= count; j += 4) {
+      some_dots<4, kFar>(x, rows + j * row, row, k, ahead, 128 * sum, sums + j);
+    }
+  }
+  for (; j < count; ++j) {
+    some_dots<1, kFar>(x, rows + j * row, row, k, kTouchingFetchedAhead<int8_t>, 128 * sum,
+                       sums + j);
+  }
+}
+
+void dots(const int8_t* x, const int8_t* rows, int64_t row, int64_t count, int64_t k, int32_t* sums,
+          bool far) {
+  (far ? dots_of<true> : dots_of<false>)(x, rows, row, count, k, sums);
 }
 
 void store(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row, bool accumulate,
@@ -286,6 +302,30 @@ void join(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to
   }
 }
 
+void join_rows(const uint16_t* from, int64_t row, int64_t k, int64_t count, uint32_t* to) {
+  // Rows lie far apart, where processors do not look ahead.
+  constexpr int64_t kAhead = 16;
+  const __m512i lower = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
+                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i upper = _mm512_add_epi16(lower, _mm512_set1_epi16(16));
+  const int64_t panel = (k + 1) / 2 * kWordColumns;
+  for (int64_t p = 0; p < k; p += 2, from += 2 * row) {
+    const bool has_odd = p + 1 < k;
+    uint32_t* out = to + p / 2 * kWordColumns;
+    for (int64_t i = 0; i < count; i += 32, out += panel) {
+      const uint64_t left = static_cast<uint64_t>(count - i);
+      const __mmask32 valid = left >= 32 ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
+      fetch_ahead<true>(from + i + kAhead * row);
+      fetch_ahead<true>(from + i + (kAhead + 1) * row);
+      const __m512i even = _mm512_maskz_loadu_epi16(valid, from + i);
+      const __m512i odd =
+          has_odd ? _mm512_maskz_loadu_epi16(valid, from + i + row) : _mm512_setzero_si512();
+      _mm512_storeu_si512(out, _mm512_permutex2var_epi16(even, lower, odd));
+      _mm512_storeu_si512(out + 16, _mm512_permutex2var_epi16(even, upper, odd));
+    }
+  }
+}
+
 void narrow(const float* x, int64_t count, uint16_t* to) {
   for (int64_t i = 0; i < count; i += 16) {
     const __mmask16 valid = lanes_of(count - i);
@@ -313,6 +353,7 @@ const Bf16Kernels* bf16_kernels() {
                                            &word_kernels::store_finished,
                                            &word_kernels::store_float,
                                            &word_kernels::join,
+                                           &word_kernels::join_rows,
                                            &word_kernels::narrow};
   static constexpr Bf16Kernels kNone = {};
   static constinit KernelTable<Bf16Kernels> table(

@@ -4,7 +4,6 @@
 
 #include <hwy/foreach_target.h>
 // Highway's order: the above includes this file once for each target.
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
@@ -29,13 +28,12 @@ HWY_INLINE FloatVec load_half(const float16* from) {
   return hn::PromoteTo(FloatTag(), hn::LoadU(d, reinterpret_cast<const hwy::float16_t*>(from)));
 }
 
-// Four sums for each row, so that additions do not wait for one another.
-template <int kRows, class Half>
+// One row is the next part of a stream, in which processors fetch ahead by themselves.
+template <int kRows, bool kFar, class Half>
 HWY_INLINE void some_half_dots(const float* HWY_RESTRICT x, const Half* HWY_RESTRICT rows,
-                               int64_t row, int64_t k, float* y) {
+                               int64_t row, int64_t k, int64_t ahead, float* y) {
   const FloatTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t ahead = fetched_ahead<Half>(k, kRows * row);
   FloatVec even[kRows], odd[kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
@@ -45,7 +43,7 @@ HWY_INLINE void some_half_dots(const float* HWY_RESTRICT x, const Half* HWY_REST
     const FloatVec x1 = hn::LoadU(d, x + p + lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      hwy::Prefetch(rows + r * row + p + ahead);
+      if (kFar || kRows > 1) fetch_ahead<kFar>(rows + r * row + p + ahead);
       even[r] = hn::MulAdd(x0, load_half(rows + r * row + p), even[r]);
       odd[r] = hn::MulAdd(x1, load_half(rows + r * row + p + lanes), odd[r]);
     }
@@ -57,16 +55,30 @@ HWY_INLINE void some_half_dots(const float* HWY_RESTRICT x, const Half* HWY_REST
   }
 }
 
-template <class Half>
-void half_dots(const float* x, const Half* rows, int64_t row, int64_t count, int64_t k, float* y) {
+// Rows that touch are read as one stream, which memory answers fastest. Of others four are read
+// side by side.
+template <bool kFar, class Half>
+HWY_NOINLINE void half_dots_of(const float* x, const Half* rows, int64_t row, int64_t count,
+                               int64_t k, float* y) {
   int64_t j = 0;
-  for (; j + 4 <= count; j += 4) some_half_dots<4>(x, rows + j * row, row, k, y + j);
-  for (; j < count; ++j) some_half_dots<1>(x, rows + j * row, row, k, y + j);
+  if (row != k) {
+    const int64_t ahead = fetched_ahead<Half>(k, 4 * row);
+    for (; j + 4 <= count; j += 4) some_half_dots<4, kFar>(x, rows + j * row, row, k, ahead, y + j);
+  }
+  for (; j < count; ++j) {
+    some_half_dots<1, kFar>(x, rows + j * row, row, k, kTouchingFetchedAhead<Half>, y + j);
+  }
+}
+
+template <class Half>
+void half_dots(const float* x, const Half* rows, int64_t row, int64_t count, int64_t k, float* y,
+               bool far) {
+  (far ? half_dots_of<true, Half> : half_dots_of<false, Half>)(x, rows, row, count, k, y);
 }
 
 // Adds kRows rows, each times its x, to y [count], in their order.
 // The rows after these are fetched meanwhile.
-template <int kRows, class Half>
+template <int kRows, bool kFar, class Half>
 HWY_INLINE void add_weighted_halves(const float* HWY_RESTRICT x, const Half* HWY_RESTRICT rows,
                                     int64_t row, int64_t count, float* HWY_RESTRICT y) {
   const FloatTag d;
@@ -81,7 +93,7 @@ HWY_INLINE void add_weighted_halves(const float* HWY_RESTRICT x, const Half* HWY
     FloatVec odd = hn::LoadU(d, y + j + lanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      hwy::Prefetch(rows + r * row + j + ahead);
+      fetch_ahead<kFar>(rows + r * row + j + ahead);
       even = hn::MulAdd(xs[r], load_half(rows + r * row + j), even);
       odd = hn::MulAdd(xs[r], load_half(rows + r * row + j + lanes), odd);
     }
@@ -97,13 +109,20 @@ HWY_INLINE void add_weighted_halves(const float* HWY_RESTRICT x, const Half* HWY
 
 // Eight rows at a time, so that y passes through the cache less often; each sum is still in the
 // order of p.
-template <class Half>
-void half_weighted_sum(const float* x, const Half* rows, int64_t row, int64_t k, int64_t count,
-                       float* y) {
+template <bool kFar, class Half>
+HWY_NOINLINE void half_weighted_sum_of(const float* x, const Half* rows, int64_t row, int64_t k,
+                                       int64_t count, float* y) {
   int64_t p = 0;
   std::fill_n(y, count, 0.0f);
-  for (; p + 8 <= k; p += 8) add_weighted_halves<8>(x + p, rows + p * row, row, count, y);
-  for (; p < k; ++p) add_weighted_halves<1>(x + p, rows + p * row, row, count, y);
+  for (; p + 8 <= k; p += 8) add_weighted_halves<8, kFar>(x + p, rows + p * row, row, count, y);
+  for (; p < k; ++p) add_weighted_halves<1, kFar>(x + p, rows + p * row, row, count, y);
+}
+
+template <class Half>
+void half_weighted_sum(const float* x, const Half* rows, int64_t row, int64_t k, int64_t count,
+                       float* y, bool far) {
+  (far ? half_weighted_sum_of<true, Half> : half_weighted_sum_of<false, Half>)(x, rows, row, k,
+                                                                               count, y);
 }
 
 template <class Half>

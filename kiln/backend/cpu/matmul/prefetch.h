@@ -18,26 +18,42 @@ namespace kiln::cpu {
 #endif
 }
 
-// Rows that are read side by side are short where the next ones stay in the first-level cache.
+// Whether so many elements, which are read once, are expected to come from memory. That they may
+// still be in the second-level cache matters little.
 template <class T>
-[[gnu::always_inline]] constexpr bool is_short_row(int64_t length) {
-  return length <= int64_t{16384 / sizeof(T)};
+constexpr bool is_far(int64_t elements) {
+  return elements * static_cast<int64_t>(sizeof(T)) > 128 * 1024;
+}
+// The same where they are read as one stream, in which processors fetch ahead by themselves: it
+// pays where that cache is too small.
+template <class T>
+constexpr bool is_far_stream(int64_t elements) {
+  return elements * static_cast<int64_t>(sizeof(T)) > 1024 * 1024;
+}
+
+// Asks for a line: from memory into the second-level cache, since more such requests can be under
+// way than of those for the first level (one core reads memory a third faster); from the
+// second-level cache into the first.
+template <bool kFar>
+[[gnu::always_inline]] inline void fetch_ahead(const void* p) {
+  if constexpr (kFar) {
+    __builtin_prefetch(p, 0, 2);
+  } else {
+    __builtin_prefetch(p, 0, 3);
+  }
 }
 
 // How many elements ahead of the one that is multiplied one is fetched, where several rows of
-// `length` elements are read side by side: where they are short, in those that come next, `next`
-// elements on, since the processor's own guess would start anew there; else a little further in the
-// same.
+// `length` elements are read side by side: where they are short (the next ones stay in the
+// first-level cache), in those that come next, `next` elements on, since the processor's own guess
+// would start anew there; else a little further in the same.
 template <class T>
 [[gnu::always_inline]] constexpr int64_t fetched_ahead(int64_t length, int64_t next) {
-  return is_short_row<T>(length) ? next : 1024 / sizeof(T);
+  return length <= int64_t{16384 / sizeof(T)} ? next : 1024 / sizeof(T);
 }
 
-// The same of rows that touch, `together` elements in all, where what is fetched goes on from line
-// to line.
+// The same of rows that touch, read one after another.
 template <class T>
-[[gnu::always_inline]] constexpr int64_t touching_fetched_ahead(int64_t together) {
-  return std::max<int64_t>(together, 16384 / sizeof(T));
-}
+inline constexpr int64_t kTouchingFetchedAhead = 4096 / sizeof(T);
 
 }  // namespace kiln::cpu

@@ -9,6 +9,7 @@
 #include "kiln/backend/cpu/matmul/amx.h"
 #include "kiln/backend/cpu/matmul/gemm_int8.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/kept_data.h"
@@ -166,6 +167,7 @@ bool multiply_integer_rows(const Integers& x, const Integers& weight, const floa
   if (kernels.dots == nullptr || weight.layout.blocks != 1 || k > cpu::kInt8Run) return false;
   const Scratch<int8_t> x_room(x.room());
   const int8_t* left = x.all(x_room.get());
+  const bool far = !weight.is_packed() && cpu::is_far<int8_t>(n * k);
   // What of the weight is in use at once stays in the second-level cache.
   const int64_t most = std::clamp<int64_t>(128 * 1024 / k / 4 * 4, 4, 64);
   parallel_for(n, std::max(2 * kGrain / k / most * most, most), [&](int64_t begin, int64_t end) {
@@ -179,7 +181,7 @@ bool multiply_integer_rows(const Integers& x, const Integers& weight, const floa
         for (int64_t i = 1; i < count; ++i) weight.row(j + i, room.get() + i * k);
       }
       for (int64_t r = 0; r < m; ++r) {
-        kernels.dots(left + r * k, rows, k, count, k, sums);
+        kernels.dots(left + r * k, rows, k, count, k, sums, r == 0 && far);
         weight.copy_scales(j, count, scales);
         const float x_scale = x.scale(r);
         float* to = out + r * n + j;
