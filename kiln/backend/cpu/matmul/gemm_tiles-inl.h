@@ -81,7 +81,7 @@ HWY_INLINE int64_t fetch_meanwhile(const Ahead<T>& ahead, int64_t k,
     const T* line = from;
     for (int i = 0; i < kLine; i += 4) {
 #pragma GCC unroll 4
-      for (int l = 0; l < 4; ++l, line += ahead.row) hwy::Prefetch(line);
+      for (int l = 0; l < 4; ++l, line += ahead.row) fetch_ahead<true>(line);
       add_products(4);
     }
   }
