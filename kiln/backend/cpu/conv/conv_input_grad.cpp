@@ -12,6 +12,7 @@
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/conv_kernels.h"
 #include "kiln/backend/cpu/conv/conv_words.h"
+#include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -253,23 +254,19 @@ void input_grad_by_tiles(const ConvSizes& s, const T* weight, const T* g, const 
                          const Finish<T>& finish, T* x_grad) {
   const PatchGeometry& geometry = s.geometry;
   const int64_t down = geometry.stride[0], along = geometry.stride[1];
-  // A channel of `s.out` elements for each channel and tap, a few of them at a time: short
-  // stretches of that many streams are written.
-  constexpr int64_t kBlock = 16;
+  // A channel of `s.out` elements for each channel and tap, some of them at a time.
+  constexpr int64_t kBlock = 64;
   const int64_t blocks = ceil_div(s.depth(), kBlock);
   const Scratch<T> turned(s.groups * s.depth() * s.out);
-  parallel_for(s.groups * blocks, std::max<int64_t>(kGrain / (kBlock * s.out), 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   const int64_t first = i % blocks * kBlock;
-                   const int64_t last = std::min(first + kBlock, s.depth());
-                   const T* from = weight + i / blocks * s.out * s.depth();
-                   T* to = turned.get() + i / blocks * s.out * s.depth();
-                   for (int64_t o = 0; o < s.out; ++o, from += s.depth()) {
-                     for (int64_t t = first; t < last; ++t) to[t * s.out + o] = from[t];
-                   }
-                 }
-               });
+  parallel_for(
+      s.groups * blocks, std::max<int64_t>(kGrain / (kBlock * s.out), 1),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t first = i % blocks * kBlock, group = i / blocks * s.out * s.depth();
+          transpose(weight + group + first, s.depth(), turned.get() + group + first * s.out, s.out,
+                    s.out, std::min(kBlock, s.depth() - first));
+        }
+      });
   const int64_t planes = s.groups * s.in;
   const Scratch<T> biases(bias == nullptr ? 0 : planes * s.taps());  // one for each tap
   for (int64_t i = 0; bias != nullptr && i < planes; ++i) {
