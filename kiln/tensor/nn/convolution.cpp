@@ -151,26 +151,28 @@ Tensor convolution(Geometry g, const TensorArg& input, const Tensor& weight, con
 
 Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const Tensor& bias,
                   const Sizes& paddings, const Sizes& output_paddings) {
-  const Planes planes(g.op, input, g.spatial);
-  const Tensor& x = planes.x;
-  require_alike(g.op, x, weight, "weight");
+  const Shape xs = impl_of(g.op, input).shape();
+  const bool batched = xs.rank() == g.spatial + 2;
+  if (!batched && xs.rank() != g.spatial + 1) throw_wrong_rank(g.op, xs, g.spatial);
+  require_alike(g.op, input, weight, "weight");
   const Shape ws = weight.shape();
-  const int64_t channels = x.size(1);
+  const int64_t channels = xs[batched ? 1 : 0];
   if (ws.rank() != g.spatial + 2 || ws[0] != channels || channels % g.groups != 0) {
-    throw_error<ShapeError>(g.op, ": the weight does not fit the input; got input ", input.shape(),
+    throw_error<ShapeError>(g.op, ": the weight does not fit the input; got input ", xs,
                             ", weight ", ws, ", groups ", g.groups,
                             "; expected weight [C, O / groups, ..] with C divisible by groups");
   }
   g.see_weight(ws);
   const int64_t out_channels = ws[1] * g.groups;
-  require_param(g.op, x, bias, "bias", Shape{out_channels});
+  require_param(g.op, input, bias, "bias", Shape{out_channels});
   const Triple padding = triple_of(g.op, "padding", paddings, g.spatial, 0, 0);
   const Triple extra = triple_of(g.op, "output_padding", output_paddings, g.spatial, 0, 0);
   Conv3dOptions options{g.stride, {}, g.dilation, g.groups};
   Triple out{}, computed{};
   bool crops[3] = {};
   for (size_t i = 0; i < 3; ++i) {
-    const int64_t size = x.size(static_cast<int>(i) + 2);
+    const int added = 3 - g.spatial;  // dims of one element
+    const int64_t size = static_cast<int>(i) < added ? 1 : xs[xs.rank() - 3 + static_cast<int>(i)];
     if (extra[i] > 0 && extra[i] >= g.stride[i] && extra[i] >= g.dilation[i]) {
       throw_error<ValueError>(
           g.op, ": output_padding must be smaller than stride or dilation; got ",
@@ -180,30 +182,34 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
     const int64_t full_size = (size - 1) * g.stride[i] + g.extent(i);
     out[i] = full_size - 2 * padding[i] + extra[i];
     if (out[i] < 1 || g.kernel[i] < 1 || size < 1) {
-      throw_error<ShapeError>(g.op, ": the output would be empty; got input ", input.shape(),
-                              ", weight ", ws, ", padding ", text_of(padding, g.spatial),
-                              "; expected less padding");
+      throw_error<ShapeError>(g.op, ": the output would be empty; got input ", xs, ", weight ", ws,
+                              ", padding ", text_of(padding, g.spatial), "; expected less padding");
     }
     // More than a stride of output padding is no gradient of a convolution of that size.
     if (extra[i] >= g.stride[i]) crops[i] = true;
     computed[i] = crops[i] ? full_size : out[i];
     options.padding[i] = crops[i] ? 0 : padding[i];
   }
-  const int64_t batch = x.size(0);
+  const int64_t batch = batched ? xs[0] : 1;
   const Shape wanted{batch, out_channels, computed[0], computed[1], computed[2]};
   checked_numel(g.op, wanted);
   // Elements that are added at the ends have a bias, too.
   const bool cropped = crops[0] || crops[1] || crops[2];
+  const Value* b = bias.defined() && !cropped ? &value_of(g.op, bias) : nullptr;
+  const auto planar = [&](const Tensor& planes, const Tensor& kernels) {
+    return wrap(AD::float_conv_transpose2d(
+        value_of(g.op, planes), value_of(g.op, kernels), b, Activation::none,
+        Shape{batch, out_channels, computed[1], computed[2]}, options.planes()));
+  };
+  if (g.spatial == 2 && batched && !cropped) return planar(input, weight);
+  const Planes planes(g.op, input, g.spatial);
+  const Tensor& x = planes.x;
   bool biased = !bias.defined();
   Tensor y;
   if (g.is_flat()) {
-    const Tensor plane = x.reshape({batch, channels, x.size(3), x.size(4)});
-    const Tensor kernel = weight.reshape({channels, ws[1], g.kernel[1], g.kernel[2]});
-    const Value* b = bias.defined() && !cropped ? &value_of(g.op, bias) : nullptr;
     biased = biased || b != nullptr;
-    y = wrap(AD::float_conv_transpose2d(
-        value_of(g.op, plane), value_of(g.op, kernel), b, Activation::none,
-        Shape{batch, out_channels, computed[1], computed[2]}, options.planes()));
+    y = planar(x.reshape({batch, channels, x.size(3), x.size(4)}),
+               weight.reshape({channels, ws[1], g.kernel[1], g.kernel[2]}));
     y = y.reshape(wanted);
   } else {
     y = wrap(
