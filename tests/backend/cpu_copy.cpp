@@ -107,6 +107,59 @@ TEST_CASE("Cpu: rows that are read backwards, in steps, or again and again") {
   });
 }
 
+// [4, 3, n] of rows that lie apart in the source, the target, or both; what lies between the
+// target's rows stays as it was.
+TEST_CASE("Cpu: rows of every length that lie apart") {
+  at_every_target([] {
+    const auto slice = [](const HostHandle& x, int64_t n) {
+      return host::slice(x, 2, Range{1, n + 1, 1});
+    };
+    for (int64_t n = 1; n < 300; n += n < 70 ? 1 : 13) {
+      CAPTURE(n);
+      for (const DType dtype : {f64, f32, f16, u8}) {
+        const HostHandle wide = random_of({4, 3, n + 3}, dtype);
+        const HostHandle from = host::permute(slice(wide, n), {0, 1, 2});
+        CHECK(values_of(copied(from)) == values_of(from));
+        const HostHandle swapped = host::permute(from, {1, 0, 2});
+        CHECK(values_of(copied(swapped)) == values_of(swapped));
+        const HostHandle memory = random_of({3, 4, n + 3}, dtype);
+        std::vector<double> wanted = values_of(memory);
+        const std::vector<double> rows = values_of(swapped);
+        for (size_t r = 0; r < 12; ++r) {
+          std::copy_n(rows.begin() + static_cast<int64_t>(r) * n, n,
+                      wanted.begin() + static_cast<int64_t>(r) * (n + 3) + 1);
+        }
+        const HostHandle to = slice(memory, n);
+        is_floating_point(dtype) ? CpuOps::float_assign(to, swapped)
+                                 : CpuOps::int_assign(to, swapped);
+        CHECK(values_of(memory) == wanted);
+        const HostHandle back = is_floating_point(dtype) ? CpuOps::float_flip(swapped, {2})
+                                                         : CpuOps::int_flip(swapped, {2});
+        std::vector<double> turned = values_of(back);
+        for (size_t r = 0; r < 12; ++r) {
+          std::reverse(turned.begin() + static_cast<int64_t>(r) * n,
+                       turned.begin() + static_cast<int64_t>(r + 1) * n);
+        }
+        CHECK(turned == rows);
+      }
+    }
+  });
+}
+
+TEST_CASE("Cpu: rows of whole lines are copied past the caches") {
+  const HostHandle x = random_tensor({2, 700, 200, 64}, f32, 1);  // 72 MB
+  const HostHandle heads = CpuOps::float_contiguous(host::permute(x, {0, 2, 1, 3}));
+  const auto* from = x->data_as<const float>();
+  const auto* to = heads->data_as<const float>();
+  bool right = true;
+  for (int64_t i = 0; i < 2 * 700 * 200; ++i) {
+    const int64_t n = i / 140000, row = i / 200 % 700, head = i % 200;
+    right = right && std::equal(from + i * 64, from + (i + 1) * 64,
+                                to + ((n * 200 + head) * 700 + row) * 64);
+  }
+  CHECK(right);
+}
+
 TEST_CASE("Cpu: copies past the caches begin and end anywhere") {
   at_every_target([] {
     std::vector<uint8_t> from(700);

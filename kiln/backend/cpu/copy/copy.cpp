@@ -81,6 +81,16 @@ void copy_strided(const U* from, int64_t from_step, U* to, int64_t to_step, int6
   for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
 }
 
+// to[r * to_step + i] = from[r * from_step - i].
+template <class U>
+void reverse_rows(const U* from, int64_t from_step, U* to, int64_t to_step, int64_t n,
+                  int64_t rows) {
+  const CopyKernels& kernels = copy_kernels();
+  if constexpr (sizeof(U) == 2) kernels.reverse16(from, from_step, to, to_step, n, rows);
+  if constexpr (sizeof(U) == 4) kernels.reverse32(from, from_step, to, to_step, n, rows);
+  if constexpr (sizeof(U) == 8) kernels.reverse64(from, from_step, to, to_step, n, rows);
+}
+
 // n elements of one row, whatever the steps.
 template <class U>
 void copy_row(const CopyPlan& plan, const char* from_bytes, char* to_bytes, int64_t n) {
@@ -103,9 +113,7 @@ void copy_row(const CopyPlan& plan, const char* from_bytes, char* to_bytes, int6
   } else if (from_step == 0) {
     kernels.fill(repeated(from_bytes, sizeof(U)), to, n * static_cast<int64_t>(sizeof(U)));
   } else if (from_step == -1 && sizeof(U) > 1) {
-    if constexpr (sizeof(U) == 2) kernels.reverse16(from, to, n);
-    if constexpr (sizeof(U) == 4) kernels.reverse32(from, to, n);
-    if constexpr (sizeof(U) == 8) kernels.reverse64(from, to, n);
+    reverse_rows(from, 0, to, 0, n, 1);
   } else if (from_step == 2 && sizeof(U) >= 4) {
     if constexpr (sizeof(U) == 4) kernels.every_other32(from, to, n);
     if constexpr (sizeof(U) == 8) kernels.every_other64(from, to, n);
@@ -148,6 +156,30 @@ void copy_tiny_rows(const CopyPlan& plan, const char* from_bytes, char* to_bytes
   }
 }
 
+// Whole rows along the dim before the last.
+template <class U>
+void copy_whole_rows(const CopyPlan& plan, const char* from, char* to, int64_t rows) {
+  const int last = plan.rank - 1;
+  const int64_t width = plan.sizes[last];
+  const int64_t from_step = plan.from_strides[last], to_step = plan.to_strides[last];
+  const int64_t from_row = plan.from_strides[last - 1], to_row = plan.to_strides[last - 1];
+  const bool is_plain = from_step == 1 && to_step == 1;
+  constexpr auto kItem = static_cast<int64_t>(sizeof(U));
+  if (is_plain && width * kItem >= 4) {
+    copy_kernels().copy_rows(from, from_row * kItem, to, to_row * kItem, width * kItem, rows,
+                             plan.stream);
+  } else if (width <= kTinyRow) {
+    copy_tiny_rows<U>(plan, from, to, rows);
+  } else if (from_step == -1 && to_step == 1 && kItem > 1) {
+    reverse_rows(reinterpret_cast<const U*>(from), from_row, reinterpret_cast<U*>(to), to_row,
+                 width, rows);
+  } else {
+    for (int64_t r = 0; r < rows; ++r, from += from_row * kItem, to += to_row * kItem) {
+      copy_row<U>(plan, from, to, width);
+    }
+  }
+}
+
 // Row by row, where a row is the last dim.
 template <class U>
 void copy_rows(const CopyPlan& plan) {
@@ -172,10 +204,9 @@ void copy_rows(const CopyPlan& plan) {
           move(i, index[i]);
         }
         for (int64_t left = (end - begin) * unit; left > 0;) {
-          if (width <= kTinyRow && last > 0) {
-            // All the rows along the dim before.
+          if (!cut && last > 0) {
             const int64_t rows = std::min(left / width, plan.sizes[last - 1] - index[last - 1]);
-            copy_tiny_rows<U>(plan, from, to, rows);
+            copy_whole_rows<U>(plan, from, to, rows);
             left -= rows * width;
             index[last - 1] += rows;
             move(last - 1, rows);

@@ -1,6 +1,8 @@
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "kiln/backend/cpu/kernel_table.h"
 
@@ -49,6 +51,96 @@ void copy(const void* from, void* to, int64_t bytes) {
   hn::StoreU(last, d, out + bytes - lanes);
 }
 
+// Rows of kVectors vectors, the last of which may lie over the one before.
+template <int kVectors, class D>
+HWY_INLINE void copy_rows_of(D d, const uint8_t* from, int64_t from_step, uint8_t* to,
+                             int64_t to_step, int64_t bytes, int64_t rows) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t last = bytes - lanes;
+  for (int64_t r = 0; r < rows; ++r, from += from_step, to += to_step) {
+    hn::Vec<D> v[kVectors];
+#pragma GCC unroll 8
+    for (int k = 0; k < kVectors; ++k) {
+      v[k] = hn::LoadU(d, from + (k + 1 < kVectors ? k * lanes : last));
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < kVectors; ++k) {
+      hn::StoreU(v[k], d, to + (k + 1 < kVectors ? k * lanes : last));
+    }
+  }
+}
+
+// Of two numbers of kBytes, which may lie over each other.
+template <int kBytes>
+void copy_short_rows(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step,
+                     int64_t bytes, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r, from += from_step, to += to_step) {
+    uint8_t low[kBytes], high[kBytes];
+    std::memcpy(low, from, kBytes);
+    std::memcpy(high, from + bytes - kBytes, kBytes);
+    std::memcpy(to, low, kBytes);
+    std::memcpy(to + bytes - kBytes, high, kBytes);
+  }
+}
+
+// Returns whether it knows rows of that length.
+template <class D>
+bool copy_rows_of_vectors(D d, const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step,
+                          int64_t bytes, int64_t rows) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto copy = [&](auto count) HWY_ATTR {
+    copy_rows_of<decltype(count)::value>(d, from, from_step, to, to_step, bytes, rows);
+    return true;
+  };
+  switch ((bytes + lanes - 1) / lanes) {
+    case 1:
+      return bytes == lanes && copy(std::integral_constant<int, 1>());
+    case 2:
+      return copy(std::integral_constant<int, 2>());
+    case 3:
+      return copy(std::integral_constant<int, 3>());
+    case 4:
+      return copy(std::integral_constant<int, 4>());
+    case 5:
+      return copy(std::integral_constant<int, 5>());
+    case 6:
+      return copy(std::integral_constant<int, 6>());
+    case 7:
+      return copy(std::integral_constant<int, 7>());
+    case 8:
+      return copy(std::integral_constant<int, 8>());
+    default:
+      return false;
+  }
+}
+
+void copy_rows(const void* from, int64_t from_step, void* to, int64_t to_step, int64_t bytes,
+               int64_t rows, bool stream) {
+  const auto* in = static_cast<const uint8_t*>(from);
+  auto* out = static_cast<uint8_t*>(to);
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (stream && bytes % lanes == 0) {
+    for (int64_t r = 0; r < rows; ++r, in += from_step, out += to_step) {
+      for (int64_t i = 0; i < bytes; i += lanes) hn::Stream(hn::LoadU(d, in + i), d, out + i);
+    }
+    hwy::FlushStream();
+    return;
+  }
+  if (bytes >= 4 && bytes <= 8) return copy_short_rows<4>(in, from_step, out, to_step, bytes, rows);
+  if (bytes > 8 && bytes <= 16) {
+    return copy_short_rows<8>(in, from_step, out, to_step, bytes, rows);
+  }
+  if (lanes > 1 && bytes > 16) {
+    const hn::CappedTag<uint8_t, 16> d16;
+    const bool done = bytes < lanes
+                          ? copy_rows_of_vectors(d16, in, from_step, out, to_step, bytes, rows)
+                          : copy_rows_of_vectors(d, in, from_step, out, to_step, bytes, rows);
+    if (done) return;
+  }
+  for (int64_t r = 0; r < rows; ++r, in += from_step, out += to_step) copy(in, out, bytes);
+}
+
 void fill(uint64_t pattern, void* to, int64_t bytes) {
   const hn::ScalableTag<uint64_t> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d)) * 8;
@@ -64,14 +156,21 @@ void fill(uint64_t pattern, void* to, int64_t bytes) {
 }
 
 template <class T>
-void reverse(const T* HWY_RESTRICT from, T* HWY_RESTRICT to, int64_t n) {
+void reverse(const T* HWY_RESTRICT from, int64_t from_step, T* HWY_RESTRICT to, int64_t to_step,
+             int64_t n, int64_t rows) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::Reverse(d, hn::LoadU(d, from - i - lanes + 1)), d, to + i);
+  for (int64_t r = 0; r < rows; ++r, from += from_step, to += to_step) {
+    if (n < lanes) {
+      for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
+      continue;
+    }
+    // The last vector may lie over the one before.
+    for (int64_t i = 0;; i = std::min(i + lanes, n - lanes)) {
+      hn::StoreU(hn::Reverse(d, hn::LoadU(d, from - i - lanes + 1)), d, to + i);
+      if (i == n - lanes) break;
+    }
   }
-  for (; i < n; ++i) to[i] = from[-i];
 }
 
 template <class T>
@@ -287,6 +386,7 @@ void copy_rows(const void* from, int64_t step, bool repeats, int64_t rows, int64
 
 const CopyKernels* copy_table() {
   static constexpr CopyKernels table = {copy,
+                                        copy_rows,
                                         fill,
                                         reverse<uint16_t>,
                                         reverse<uint32_t>,

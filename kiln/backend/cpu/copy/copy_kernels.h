@@ -9,12 +9,19 @@ struct CopyKernels {
   // memcpy; the library's uses string instructions, which are slow on some processors where the
   // places are not aligned to lines.
   void (*copy)(const void* from, void* to, int64_t bytes);
+  // The same for `rows` rows, which begin `from_step` and `to_step` bytes apart. stream: past the
+  // caches; rows of the target then begin on lines, and are whole lines.
+  void (*copy_rows)(const void* from, int64_t from_step, void* to, int64_t to_step, int64_t bytes,
+                    int64_t rows, bool stream);
   // The 8 bytes of `pattern` again and again.
   void (*fill)(uint64_t pattern, void* to, int64_t bytes);
-  // to[i] = from[-i] for i < n.
-  void (*reverse16)(const uint16_t* from, uint16_t* to, int64_t n);
-  void (*reverse32)(const uint32_t* from, uint32_t* to, int64_t n);
-  void (*reverse64)(const uint64_t* from, uint64_t* to, int64_t n);
+  // to[r * to_step + i] = from[r * from_step - i] for i < n, r < rows.
+  void (*reverse16)(const uint16_t* from, int64_t from_step, uint16_t* to, int64_t to_step,
+                    int64_t n, int64_t rows);
+  void (*reverse32)(const uint32_t* from, int64_t from_step, uint32_t* to, int64_t to_step,
+                    int64_t n, int64_t rows);
+  void (*reverse64)(const uint64_t* from, int64_t from_step, uint64_t* to, int64_t to_step,
+                    int64_t n, int64_t rows);
   // to[i] = from[2 i] for i < n.
   void (*every_other32)(const uint32_t* from, uint32_t* to, int64_t n);
   void (*every_other64)(const uint64_t* from, uint64_t* to, int64_t n);
