@@ -5,6 +5,7 @@
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/fft/fft_plan.h"
 #include "kiln/backend/cpu/operand.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -12,13 +13,15 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-// f(begin, end) over the rows of a batch: one by one where a row is spread over the threads itself.
-template <class F>
-void over_rows(int64_t rows, int64_t n, bool row_is_parallel, F f) {
-  if (row_is_parallel && rows < 2 * max_num_threads()) {
+// f(begin, end) over the rows of a batch: one by one where a row is spread over the threads itself;
+// in whole blocks of those that are transformed together.
+template <class Plan, class F>
+void over_rows(const Plan& plan, int64_t rows, int64_t n, F f) {
+  if (plan.is_parallel() && rows < 2 * max_num_threads()) {
     f(0, rows);
   } else {
-    parallel_for(rows, std::max<int64_t>(1, kGrain / 4 / n), f);
+    const int64_t least = std::max<int64_t>(1, kGrain / 4 / n);
+    parallel_for(rows, plan.is_short() ? round_up(least, kFftRows) : least, f);
   }
 }
 
@@ -42,24 +45,26 @@ void transform_all(const T* from, T* to, const Around& around, int64_t n, bool i
   const FftPlan<T>& plan = *planned;
   const int64_t inner = around.inner;
   if (inner == 1) {
-    over_rows(around.outer, n, plan.is_parallel(), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        plan.transform(from + 2 * r * n, to + 2 * r * n, inverse, scale);
-      }
+    over_rows(plan, around.outer, n, [&](int64_t begin, int64_t end) {
+      plan.transform_rows(from + 2 * begin * n, to + 2 * begin * n, end - begin, inverse, scale);
     });
     return;
   }
   // Columns side by side, whole vectors of them; the last block takes what is left over.
   const int64_t width = std::clamp<int64_t>(2048 / n / 16 * 16, 16, 64);
   const int64_t blocks = std::max<int64_t>(inner / width, 1);
-  over_rows(around.outer * blocks, n * width, plan.is_parallel(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % blocks * width;
-      const int64_t end_column = i % blocks + 1 == blocks ? inner : column + width;
-      const int64_t at = 2 * (i / blocks * n * inner + column);
-      plan.transform_columns(from + at, to + at, inner, end_column - column, inverse, scale);
-    }
-  });
+  const int64_t least = std::max<int64_t>(1, kGrain / 4 / (n * width));
+  const bool spread = plan.is_parallel() && around.outer * blocks < 2 * max_num_threads();
+  parallel_for(around.outer * blocks, spread ? around.outer * blocks : least,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t column = i % blocks * width;
+                   const int64_t end_column = i % blocks + 1 == blocks ? inner : column + width;
+                   const int64_t at = 2 * (i / blocks * n * inner + column);
+                   plan.transform_columns(from + at, to + at, inner, end_column - column, inverse,
+                                          scale);
+                 }
+               });
 }
 
 // Multiplies what stands for one number of the whole spectrum, not for two.
@@ -78,29 +83,29 @@ void scale_ends(T* z, int64_t n, double by) {
 template <class T>
 void real_rows(const T* from, T* to, int64_t rows, int64_t n, T scale, double ends) {
   const auto plan = RealFftPlan<T>::of(n);
-  over_rows(rows, n, plan->is_parallel(), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      T* row = to + 2 * r * (n / 2 + 1);
-      plan->forward(from + r * n, row, scale);
-      scale_ends(row, n, ends);
-    }
+  over_rows(*plan, rows, n, [&](int64_t begin, int64_t end) {
+    const int64_t half = n / 2 + 1;
+    plan->forward_rows(from + begin * n, to + 2 * begin * half, end - begin, half, scale);
+    for (int64_t r = begin; r < end; ++r) scale_ends(to + 2 * r * half, n, ends);
   });
 }
 
 template <class T>
 void hermitian_rows(const T* from, T* to, int64_t rows, int64_t n, T scale, double ends) {
   const auto plan = RealFftPlan<T>::of(n);
-  over_rows(rows, n, plan->is_parallel(), [&](int64_t begin, int64_t end) {
-    const int64_t half = 2 * (n / 2 + 1);
-    const Scratch<T> copy(ends == 1.0 ? 0 : half);
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = from + r * half;
+  over_rows(*plan, rows, n, [&](int64_t begin, int64_t end) {
+    const int64_t half = n / 2 + 1;
+    const int64_t some = ends == 1.0 ? end - begin : kFftRows;
+    const Scratch<T> copy(ends == 1.0 ? 0 : 2 * some * half);
+    for (int64_t r = begin; r < end; r += some) {
+      const int64_t count = std::min(some, end - r);
+      const T* spectra = from + 2 * r * half;
       if (ends != 1.0) {
-        std::copy_n(row, half, copy.get());
-        scale_ends(copy.get(), n, ends);
-        row = copy.get();
+        std::copy_n(spectra, 2 * count * half, copy.get());
+        for (int64_t i = 0; i < count; ++i) scale_ends(copy.get() + 2 * i * half, n, ends);
+        spectra = copy.get();
       }
-      plan->backward(row, to + r * n, scale);
+      plan->backward_rows(spectra, to + r * n, count, half, scale);
     }
   });
 }
@@ -141,11 +146,10 @@ void full_spectrum(const T* from, T* to, const Shape& shape, const Dims& dims, b
   const int64_t rows = shape.numel() / n;
   if (dims.rank() == 1) {
     const auto plan = RealFftPlan<T>::of(n);
-    over_rows(rows, n, plan->is_parallel(), [&](int64_t begin, int64_t end) {
+    over_rows(*plan, rows, n, [&](int64_t begin, int64_t end) {
+      plan->forward_rows(from + begin * n, to + 2 * begin * n, end - begin, n, scale);
       for (int64_t r = begin; r < end; ++r) {
         T* row = to + 2 * r * n;
-        // An even length's transform has no more room than n / 2 + 1 numbers.
-        plan->forward(from + r * n, row, scale);
         mirror(row, row, n);
         if (inverse) conjugate(row, n);
       }

@@ -395,9 +395,71 @@ void tangle(const T* z, const T* w, int64_t n, T* out) {
   for (; 2 * k <= n; ++k) one(k);
 }
 
+// f(d, q) for vectors of d from lane q on, until all lanes are done; the last may lie over the one
+// before.
+template <class T, class F>
+HWY_INLINE void over_lanes(int64_t lanes, const F& f) {
+  const hn::ScalableTag<T> d;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  int64_t q = 0;
+  for (; q + width <= lanes; q += width) f(d, q);
+  if (q == lanes) return;
+  if (lanes >= width) return f(d, lanes - width);
+  const hn::CappedTag<T, 1> one;
+  for (; q < lanes; ++q) f(one, q);
+}
+
 template <class T>
-constexpr FftKernels<T> kFftKernels = {&pass<T>,  &split<T>,    &join<T>,
-                                       &twist<T>, &untangle<T>, &tangle<T>};
+void untangle_lanes(const T* HWY_RESTRICT re, const T* HWY_RESTRICT im, const T* HWY_RESTRICT w,
+                    int64_t n, int64_t lanes, T* HWY_RESTRICT out_re, T* HWY_RESTRICT out_im) {
+  for (int64_t k = 0; 2 * k <= n; ++k) {
+    const int64_t low = k * lanes, high = (n - k) * lanes;
+    const int64_t other = k == 0 ? 0 : high;  // number n is number 0
+    over_lanes<T>(lanes, [&](auto d, int64_t q) HWY_ATTR {
+      const auto wr = hn::Set(d, w[2 * k]), wi = hn::Set(d, w[2 * k + 1]);
+      const auto ar = hn::LoadU(d, re + low + q), ai = hn::LoadU(d, im + low + q);
+      const auto br = hn::LoadU(d, re + other + q), ci = hn::LoadU(d, im + other + q);
+      const auto er = hn::Add(ar, br), ei = hn::Sub(ai, ci);
+      const auto dr = hn::Sub(ar, br), di = hn::Add(ai, ci);
+      const auto tr = hn::MulAdd(wr, di, hn::Mul(wi, dr));
+      const auto ti = hn::MulSub(wi, di, hn::Mul(wr, dr));
+      hn::StoreU(hn::Add(er, tr), d, out_re + low + q);
+      hn::StoreU(hn::Add(ei, ti), d, out_im + low + q);
+      if (low == high) return;
+      hn::StoreU(hn::Sub(er, tr), d, out_re + high + q);
+      hn::StoreU(hn::Sub(ti, ei), d, out_im + high + q);
+    });
+  }
+}
+
+template <class T>
+void tangle_lanes(const T* HWY_RESTRICT re, const T* HWY_RESTRICT im, const T* HWY_RESTRICT w,
+                  int64_t n, int64_t lanes, T* HWY_RESTRICT out_re, T* HWY_RESTRICT out_im) {
+  for (int64_t k = 0; 2 * k <= n; ++k) {
+    const int64_t low = k * lanes, high = (n - k) * lanes;
+    over_lanes<T>(lanes, [&](auto d, int64_t q) HWY_ATTR {
+      const auto wr = hn::Set(d, w[2 * k]), wi = hn::Set(d, w[2 * k + 1]);
+      const auto ar = hn::LoadU(d, re + low + q), br = hn::LoadU(d, re + high + q);
+      // The ends have no imaginary part that counts.
+      const auto ai = k == 0 ? hn::Zero(d) : hn::LoadU(d, im + low + q);
+      const auto ci = k == 0 ? hn::Zero(d) : hn::LoadU(d, im + high + q);
+      const auto er = hn::Add(ar, br), ei = hn::Sub(ai, ci);
+      const auto dr = hn::Sub(ar, br), di = hn::Add(ai, ci);
+      const auto tr = hn::MulSub(wi, dr, hn::Mul(wr, di));
+      const auto ti = hn::MulAdd(wr, dr, hn::Mul(wi, di));
+      hn::StoreU(hn::Add(er, tr), d, out_re + low + q);
+      hn::StoreU(hn::Add(ei, ti), d, out_im + low + q);
+      if (k == 0 || low == high) return;
+      hn::StoreU(hn::Sub(er, tr), d, out_re + high + q);
+      hn::StoreU(hn::Sub(ti, ei), d, out_im + high + q);
+    });
+  }
+}
+
+template <class T>
+constexpr FftKernels<T> kFftKernels = {&pass<T>,           &split<T>,       &join<T>,
+                                       &twist<T>,          &untangle<T>,    &tangle<T>,
+                                       &untangle_lanes<T>, &tangle_lanes<T>};
 
 const FftKernels<float>* fft_f32() { return &kFftKernels<float>; }
 const FftKernels<double>* fft_f64() { return &kFftKernels<double>; }

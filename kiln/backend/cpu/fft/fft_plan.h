@@ -12,6 +12,12 @@
 namespace kiln::cpu {
 
 template <class T>
+class RealFftPlan;
+
+// How many short rows are transformed together, in the lanes of vectors.
+inline constexpr int64_t kFftRows = 16;
+
+template <class T>
 class FftPlan {
  public:
   explicit FftPlan(int64_t n);
@@ -22,15 +28,25 @@ class FftPlan {
   int64_t size() const { return n_; }
   // Whether one transform is spread over the threads.
   bool is_parallel() const { return rows_ != nullptr; }
+  // Whether so few numbers are better transformed together with those of other rows. Multiples of
+  // 16 fill vectors by themselves.
+  bool is_short() const {
+    const int64_t most = n_ % 16 == 0 ? 256 : 512;
+    return padded_ == nullptr && rows_ == nullptr && n_ >= 2 && n_ <= most;
+  }
 
   // out[k] = scale sum_j in[j] e^(-+ 2 pi i j k / n) over interleaved numbers; - unless `inverse`.
   // `out` may be `in`.
   void transform(const T* in, T* out, bool inverse, T scale) const;
+  // The same of `rows` rows of n numbers, one after another.
+  void transform_rows(const T* in, T* out, int64_t rows, bool inverse, T scale) const;
   // The same of `width` columns that lie side by side, number j of each at in[2 j step].
   void transform_columns(const T* in, T* out, int64_t step, int64_t width, bool inverse,
                          T scale) const;
 
  private:
+  friend class RealFftPlan<T>;
+
   struct Pass {
     int64_t radix;
     int64_t m;
@@ -72,11 +88,18 @@ class RealFftPlan {
   explicit RealFftPlan(int64_t n);
   static std::shared_ptr<const RealFftPlan> of(int64_t n);
   bool is_parallel() const { return plan_->is_parallel(); }
+  bool is_short() const { return plan_->is_short(); }
 
   void forward(const T* in, T* out, T scale) const;
   void backward(const T* in, T* out, T scale) const;
+  // The same of `rows` rows, of which the spectra begin `step` numbers apart.
+  void forward_rows(const T* in, T* out, int64_t rows, int64_t step, T scale) const;
+  void backward_rows(const T* in, T* out, int64_t rows, int64_t step, T scale) const;
 
  private:
+  void forward_together(const T* in, T* out, int64_t rows, int64_t step, T scale) const;
+  void backward_together(const T* in, T* out, int64_t rows, int64_t step, T scale) const;
+
   int64_t n_;
   std::shared_ptr<const FftPlan<T>> plan_;  // of n / 2 numbers when n is even, else of n
   std::vector<T> twiddle_;                  // e^(-2 pi i k / n), interleaved
