@@ -1,8 +1,8 @@
 // Tensors continued at their edges: float_pad_edges, its gradient, and the same of other kinds.
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
+#include "kiln/backend/cpu/copy/items.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/core/parallel.h"
@@ -22,6 +22,30 @@ std::vector<int64_t> sources_of(EdgeMode mode, int64_t n, int64_t before, int64_
   return out;
 }
 
+// One row: its elements, and copies of some at both ends.
+struct PaddedRow {
+  int64_t first, kept, width;
+  const int64_t* sources;  // of the whole row
+
+  // The same for rows of items of one size, and of any.
+  template <class U>
+  void copy(const char* from, char* to, int64_t) const {
+    constexpr auto kItem = static_cast<int64_t>(sizeof(U));
+    copy_bytes(to + first * kItem, from, kept * kItem);
+    const auto* values = reinterpret_cast<const U*>(from);
+    auto* row = reinterpret_cast<U*>(to);
+    for (int64_t k = 0; k < first; ++k) row[k] = values[sources[k]];
+    for (int64_t k = first + kept; k < width; ++k) row[k] = values[sources[k]];
+  }
+  void copy_any(const char* from, char* to, int64_t item) const {
+    copy_bytes(to + first * item, from, kept * item);
+    for (int64_t k = 0; k < width; ++k) {
+      if (k == first) k += kept;
+      if (k < width) copy_bytes(to + k * item, from + sources[k] * item, item);
+    }
+  }
+};
+
 // Row by row of the last padded dim, whose elements are the dims behind it. Values are moved,
 // whatever they are.
 HostHandle padded(const HostHandle& given, const Shape& before, const Shape& behind,
@@ -39,32 +63,33 @@ HostHandle padded(const HostHandle& given, const Shape& before, const Shape& beh
   for (int d = 0; d <= last; ++d) {
     sources.push_back(sources_of(mode, from[d], before[d], behind[d]));
   }
-  const std::vector<int64_t>& of_row = sources.back();
+  const PaddedRow row{before[last], from[last], to[last], sources.back().data()};
+  auto copy = &PaddedRow::copy_any;
+  if (item == 1) copy = &PaddedRow::copy<uint8_t>;
+  if (item == 2) copy = &PaddedRow::copy<uint16_t>;
+  if (item == 4) copy = &PaddedRow::copy<uint32_t>;
+  if (item == 8) copy = &PaddedRow::copy<uint64_t>;
   const auto* source = static_cast<const char*>(x->data());
   auto* target = static_cast<char*>(out->data());
-  const int64_t width = to[last], first = before[last], kept = from[last];
   int64_t rows = 1;
   for (int d = 0; d < last; ++d) rows *= to[d];
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width));
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, row.width));
   parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      int64_t rest = r, place = 0, step = 1;
-      for (int d = last - 1; d >= 0; --d) {
+    for (int64_t r = begin; r < end;) {
+      // Rows that differ in the dim before the last alone.
+      const int64_t of_dim = last > 0 ? to[last - 1] : 1, start = r % of_dim;
+      int64_t rest = r / of_dim, place = 0, step = last > 0 ? from[last - 1] : 1;
+      for (int d = last - 2; d >= 0; --d) {
         place += sources[static_cast<size_t>(d)][static_cast<size_t>(rest % to[d])] * step;
         rest /= to[d];
         step *= from[d];
       }
-      const char* values = source + place * kept * item;
-      char* row = target + r * width * item;
-      std::memcpy(row + first * item, values, static_cast<size_t>(kept * item));
-      const auto edge = [&](int64_t k, int64_t until) {
-        for (; k < until; ++k) {
-          std::memcpy(row + k * item, values + of_row[static_cast<size_t>(k)] * item,
-                      static_cast<size_t>(item));
-        }
-      };
-      edge(0, first);
-      edge(first + kept, width);
+      const int64_t stop = std::min(of_dim, start + end - r);
+      for (int64_t i = start; i < stop; ++i, ++r) {
+        const int64_t at =
+            last > 0 ? sources[static_cast<size_t>(last - 1)][static_cast<size_t>(i)] : 0;
+        (row.*copy)(source + (place + at) * row.kept * item, target + r * row.width * item, item);
+      }
     }
   });
   return out;
