@@ -171,6 +171,76 @@ TEST_CASE("Cpu: functions of two doubles stay within their bounds") {
   });
 }
 
+TEST_CASE("Cpu: activations, losses and their gradients of double against wider numbers") {
+  Values random(7);
+  std::vector<double> g{1, 1, 1, 1, 2, 1, 1, 1, -1},
+      x{0, -0.0, 30, -30, 90, -800, 1e10, -1e10, kNan}, y{0, 1, 0.5, 0.25, 1, 0, 1, 0, 1};
+  for (int i = 0; i < 5000; ++i) {
+    g.push_back(random.next() * 3.0);
+    x.push_back(random.next() * (i % 2 == 0 ? 40.0 : 1.0));
+    y.push_back(std::abs(random.next()));
+  }
+  const HostHandle hg = doubles(g), hx = doubles(x), hy = doubles(y);
+  // Within so many roundings of the value.
+  const auto check = [&](const char* name, const HostHandle& got, auto exact) {
+    CAPTURE(name);
+    const std::vector<double> values = values_of(got);
+    double worst = 0.0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const Wide want = exact(Wide(g[i]), Wide(x[i]), Wide(y[i]));
+      if (std::isnan(want)) {
+        if (!std::isnan(values[i])) worst = kInf;
+        continue;
+      }
+      const double scale = std::max({static_cast<double>(std::abs(want)), 1e-300});
+      worst = std::max(worst, static_cast<double>(std::abs(values[i] - want)) / scale);
+    }
+    CHECK(worst <= 16 * 0x1p-53);
+  };
+  const auto of_two = [](BinaryFunction f, const HostHandle& a, const HostHandle& b) {
+    return CpuOps::float_binary(a, b, f);
+  };
+  using U = UnaryFunction::Type;
+  using B = BinaryFunction::Type;
+  using W = TernaryFunction::Type;
+  const auto log_sum = [](Wide size) { return std::log1p(std::exp(-size)); };
+  at_every_target([&] {
+    check("softplus", CpuOps::float_unary(hx, UnaryFunction{U::softplus, 1.0, 1e300}),
+          [&](Wide, Wide v, Wide) { return std::max(v, Wide(0)) + log_sum(std::abs(v)) + 0 * v; });
+    check("log_sigmoid", CpuOps::float_unary(hx, UnaryFunction{U::log_sigmoid}),
+          [&](Wide, Wide v, Wide) { return std::min(v, Wide(0)) - log_sum(std::abs(v)) + 0 * v; });
+    check("glu", of_two({B::glu}, hg, hx),
+          [](Wide d, Wide v, Wide) { return d * wide_sigmoid(v); });
+    check("bce_with_logits",
+          of_two({B::bce_with_logits}, hx, doubles(std::vector<double>(x.size()))),
+          [&](Wide, Wide v, Wide) { return std::max(v, Wide(0)) + log_sum(std::abs(v)) + 0 * v; });
+    check("elu_backward", of_two({B::elu_backward, 1.5, 0.5, 2.0}, hg, hx),
+          [](Wide d, Wide v, Wide) { return d * (v > 0 ? 2 : 1.5L * std::exp(v * 0.5L)); });
+    check("softplus_backward", of_two({B::softplus_backward, 2.0, 20.0}, hg, hx),
+          [](Wide d, Wide v, Wide) { return 2 * v > 20 ? d : d * wide_sigmoid(2 * v); });
+    check("glu_backward", CpuOps::float_ternary(hg, hy, hx, TernaryFunction{W::glu_backward}),
+          [](Wide d, Wide v, Wide t) { return d * t * wide_sigmoid(v) * wide_sigmoid(-v); });
+    check("prelu_backward", CpuOps::float_ternary(hg, hx, hy, TernaryFunction{W::prelu_backward}),
+          [](Wide d, Wide v, Wide t) { return v > 0 ? d : t * d; });
+    check("huber_backward",
+          CpuOps::float_ternary(hg, hx, hy, TernaryFunction{W::huber_backward, 2.0, 4.0}),
+          [](Wide d, Wide v, Wide t) {
+            return std::isnan(v)
+                       ? v
+                       : d * Wide(double(std::clamp(double(v) - double(t), -2.0, 2.0))) / 4;
+          });
+    check("bce_with_logits_backward",
+          CpuOps::float_ternary(hg, hx, doubles(std::vector<double>(x.size(), 0.0)),
+                                TernaryFunction{W::bce_with_logits_backward}),
+          [](Wide d, Wide v, Wide) { return d * wide_sigmoid(v); });
+    check("logaddexp2", of_two({B::logaddexp2}, hx, doubles(std::vector<double>(x.size(), 0.0))),
+          [](Wide, Wide v, Wide) {
+            return std::max(v, Wide(0)) + std::log1p(std::exp2(-std::abs(v))) / std::log(Wide(2)) +
+                   0 * v;
+          });
+  });
+}
+
 TEST_CASE("Cpu: a function's value of a double does not depend on its neighbours") {
   const std::vector<double> inputs = double_sample(200);
   const HostHandle x = doubles(inputs);

@@ -100,6 +100,30 @@ TEST_CASE("Cpu: an output larger than the caches") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("Cpu: a choice by a mask, of elements of every size") {
+  at_every_target([] {
+    for (const int64_t n : {1, 7, 16, 33, 64, 65, 200}) {
+      CAPTURE(n);
+      const HostHandle mask = CpuOps::int_greater_scalar(random_ints({n}, i32, 100, 3), Scalar(50));
+      const HostHandle one = host::slice(mask, 0, Range{0, 1, 1});
+      for (const DType dtype : {u8, i16, i32, i64}) {
+        const HostHandle x = random_ints({n}, dtype, 100, 1), y = random_ints({n}, dtype, 100, 2);
+        const HostHandle first = host::slice(y, 0, Range{0, 1, 1});
+        for (const HostHandle& m : {mask, one}) {
+          for (const HostHandle& value : {y, first}) {
+            CHECK(values_of(CpuOps::int_mask_where(x, m, value)) ==
+                  values_of(Reference::int_mask_where(x, m, value)));
+            CHECK(values_of(CpuOps::int_mask_where(value, m, x)) ==
+                  values_of(Reference::int_mask_where(value, m, x)));
+          }
+          CHECK(values_of(CpuOps::int_mask_fill(x, m, Scalar(3))) ==
+                values_of(Reference::int_mask_fill(x, m, Scalar(3))));
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("Cpu: a donated operand gives its memory, a borrowed one does not") {
   HostHandle a = random_tensor({5, 6}, f32, 1);
   const HostHandle b = random_tensor({5, 6}, f32, 2);

@@ -1,5 +1,5 @@
-// Activations, losses and their gradients among the functions of functions.h. Those with
-// exponentials have vector forms for float only.
+// Activations, losses and their gradients among the functions of functions.h. Those of doubles with
+// exponentials are among double_function_kernels().
 #include "kiln/backend/cpu/kernel_table.h"
 #include "kiln/backend/cpu/math/special_kernels.h"
 
@@ -208,6 +208,11 @@ const ActivationKernels* activation_table() {
     KILN_TERNARY(glu_backward, GluBackwardOp)
     KILN_TERNARY(huber_backward, HuberBackwardOp)
     KILN_TERNARY(bce_with_logits_backward, BceWithLogitsBackwardOp)
+#undef KILN_TERNARY
+#define KILN_TERNARY(name, Op) \
+  t.ternary[static_cast<int>(W::name)][1] = loops::ternary<Op<double>, double>;
+    KILN_TERNARY(prelu_backward, PreluBackwardOp)
+    KILN_TERNARY(huber_backward, HuberBackwardOp)
 #undef KILN_TERNARY
     return t;
   }();

@@ -1,47 +1,16 @@
 // mask_where and mask_fill: a choice between two tensors, element by element.
+#include <bit>
+
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/elementwise/mask_kernels.h"
 
 namespace kiln {
 namespace cpu {
 namespace {
 
-// Inputs: x, mask, value. U is an unsigned integer of the elements' size; nothing here depends on
-// what they mean.
-template <class U, bool kScalarX, bool kScalarMask, bool kScalarValue>
-void choose_form(const KernelArgs& args) {
-  const auto* x = static_cast<const U*>(args.in[0]);
-  const auto* mask = static_cast<const uint8_t*>(args.in[1]);
-  const auto* value = static_cast<const U*>(args.in[2]);
-  auto* out = static_cast<U*>(args.out);
-  for (int64_t i = 0; i < args.n; ++i) {
-    const U other = x[kScalarX ? 0 : i];
-    const U chosen = value[kScalarValue ? 0 : i];
-    out[i] = mask[kScalarMask ? 0 : i] != 0 ? chosen : other;
-  }
-}
-
-template <class U>
-void choose(const KernelArgs& args) {
-  static constexpr Kernel forms[] = {
-      choose_form<U, false, false, false>, choose_form<U, true, false, false>,
-      choose_form<U, false, true, false>,  choose_form<U, true, true, false>,
-      choose_form<U, false, false, true>,  choose_form<U, true, false, true>,
-      choose_form<U, false, true, true>,   choose_form<U, true, true, true>};
-  forms[args.scalars](args);
-}
-
 Kernel choose_kernel(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return choose<uint8_t>;
-    case 2:
-      return choose<uint16_t>;
-    case 4:
-      return choose<uint32_t>;
-    default:
-      return choose<uint64_t>;
-  }
+  return mask_kernels().choose[std::countr_zero(size_of(dtype))];
 }
 
 HostHandle run_where(const Arg<HostHandle>& arg, const HostHandle& mask, const HostHandle& value) {

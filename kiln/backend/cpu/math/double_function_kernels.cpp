@@ -29,12 +29,10 @@ using wide::polynomial;
 
 KILN_OP_OF_ONE(DoubleExp2Op, { return dbl::exp2(d, x); })
 
-// log(1 + e^-size) for size >= 0; 0 for NaN, which is the caller's.
+// log(1 + e^-size) for size >= 0.
 template <class D>
 HWY_INLINE V<D> log_of_sum(D d, V<D> size) {
-  // Beyond the bound it vanishes.
-  const auto bounded = hn::IfThenElse(hn::Lt(size, hn::Set(d, 800.0)), size, hn::Set(d, 800.0));
-  return hn::Log1p(d, hn::Exp(d, hn::Neg(bounded)));
+  return dbl::log1p(d, dbl::exp(d, hn::Neg(size)));
 }
 
 KILN_OP_OF_ONE(DoubleLogSigmoidOp, {
@@ -65,6 +63,65 @@ KILN_OP_OF_TWO(DoubleLogaddexpOp, {
   z = hn::IfThenElse(hn::Eq(x, y), hn::Add(x, hn::Set(d, std::numbers::ln2)), z);
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Add(x, y), z);
 })
+
+KILN_OP_OF_TWO(DoubleLogaddexp2Op, {
+  const auto larger = hn::IfThenElse(hn::Gt(x, y), x, y);
+  const auto rest = dbl::log1p(d, dbl::exp2(d, hn::Neg(hn::Abs(hn::Sub(x, y)))));
+  auto z = hn::MulAdd(rest, hn::Set(d, std::numbers::log2e), larger);
+  z = hn::IfThenElse(hn::Eq(x, y), hn::Add(x, hn::Set(d, 1.0)), z);
+  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Add(x, y), z);
+})
+
+// ---- Activations, losses and their gradients
+
+KILN_OP_OF_TWO(DoubleGluOp, { return hn::Mul(x, dbl::sigmoid(d, y)); })
+
+KILN_OP_OF_TWO(DoubleBceWithLogitsOp, {
+  const auto positive = hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+  return hn::Add(hn::NegMulAdd(x, y, positive), log_of_sum(d, hn::Abs(x)));
+})
+
+// Of the gradient x.
+struct DoubleEluBackwardOp {
+  explicit DoubleEluBackwardOp(const void* params)
+      : f(*static_cast<const BinaryFunction*>(params)) {}
+  template <class D>
+  HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const {
+    const auto low = hn::Mul(hn::Set(d, f.a * f.b * f.c), dbl::exp(d, hn::Mul(y, hn::Set(d, f.b))));
+    return hn::Mul(x, hn::IfThenElse(hn::Gt(y, hn::Zero(d)), hn::Set(d, f.c), low));
+  }
+  const BinaryFunction& f;
+};
+
+struct DoubleSoftplusBackwardOp {
+  explicit DoubleSoftplusBackwardOp(const void* params)
+      : f(*static_cast<const BinaryFunction*>(params)) {}
+  template <class D>
+  HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const {
+    const auto z = hn::Mul(y, hn::Set(d, f.a));
+    return hn::IfThenElse(hn::Gt(z, hn::Set(d, f.b)), x, hn::Mul(x, dbl::sigmoid(d, z)));
+  }
+  const BinaryFunction& f;
+};
+
+// x y s (1 - s) with s = sigmoid(z), by e^-|z|.
+struct DoubleGluBackwardOp {
+  explicit DoubleGluBackwardOp(const void*) {}
+  template <class D>
+  HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y, V<D> z) const {
+    const auto e = dbl::exp(d, hn::Neg(hn::Abs(z)));
+    const auto sum = hn::Add(hn::Set(d, 1.0), e);
+    return hn::Mul(hn::Mul(x, y), hn::Div(e, hn::Mul(sum, sum)));
+  }
+};
+
+struct DoubleBceWithLogitsBackwardOp {
+  explicit DoubleBceWithLogitsBackwardOp(const void*) {}
+  template <class D>
+  HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y, V<D> z) const {
+    return hn::Mul(x, hn::Sub(dbl::sigmoid(d, y), z));
+  }
+};
 
 // ---- The inverse of erf
 
@@ -186,7 +243,19 @@ const SpecialKernels* double_function_table() {
     t.unary[static_cast<int>(U::elu)][1] = loops::unary<DoubleEluOp, double, false>;
     using B = BinaryFunction::Type;
     t.binary[static_cast<int>(B::hypot)][1] = loops::long_binary<DoubleHypotOp, double>;
-    t.binary[static_cast<int>(B::logaddexp)][1] = loops::long_binary<DoubleLogaddexpOp, double>;
+    const auto binary = [&](B type, Kernel kernel) {
+      t.binary[static_cast<int>(type)][1] = kernel;
+    };
+    binary(B::logaddexp, loops::long_binary<DoubleLogaddexpOp, double>);
+    binary(B::logaddexp2, loops::long_binary<DoubleLogaddexp2Op, double>);
+    binary(B::glu, loops::long_binary<DoubleGluOp, double>);
+    binary(B::bce_with_logits, loops::long_binary<DoubleBceWithLogitsOp, double>);
+    binary(B::elu_backward, loops::long_binary<DoubleEluBackwardOp, double>);
+    binary(B::softplus_backward, loops::long_binary<DoubleSoftplusBackwardOp, double>);
+    using W = TernaryFunction::Type;
+    t.ternary[static_cast<int>(W::glu_backward)][1] = loops::ternary<DoubleGluBackwardOp, double>;
+    t.ternary[static_cast<int>(W::bce_with_logits_backward)][1] =
+        loops::ternary<DoubleBceWithLogitsBackwardOp, double>;
     return t;
   }();
   return &table;

@@ -137,8 +137,12 @@ Kernel function_kernel(BinaryFunction::Type type, DType dtype) {
 
 Kernel function_kernel(TernaryFunction::Type type, bool is_double) {
   if (const Kernel light = light_ternary_kernel(type, is_double)) return light;
-  const Kernel vector = activation_kernels().ternary[static_cast<int>(type)][is_double];
-  return vector != nullptr ? vector : ternary_loop;
+  for (const Kernel vector :
+       {activation_kernels().ternary[static_cast<int>(type)][is_double],
+        double_function_kernels().ternary[static_cast<int>(type)][is_double]}) {
+    if (vector != nullptr) return vector;
+  }
+  return ternary_loop;
 }
 
 bool streams(UnaryFunction::Type type) {

@@ -10,6 +10,7 @@ namespace kiln::cpu {
 struct SpecialKernels {
   Kernel unary[static_cast<int>(UnaryFunction::Type::count)][2];  // float, double
   Kernel binary[static_cast<int>(BinaryFunction::Type::count)][2];
+  Kernel ternary[static_cast<int>(TernaryFunction::Type::count)][2];
   Kernel atan2;      // float; only of special_kernels()
   Kernel remainder;  // likewise
 };
