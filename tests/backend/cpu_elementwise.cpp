@@ -1,4 +1,5 @@
 // Cpu's elementwise ops over every kind of layout and every way of handing over operands.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -14,6 +15,17 @@ namespace {
 
 // Around the lanes of every instruction set, the chunks of the engine and the grain of a loop.
 const int64_t kSizes[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 511, 512, 513, 32767, 32769};
+
+// A tensor of that shape whose dims lie in that order in memory.
+HostHandle lying(const Shape& shape, const Dims& order, DType dtype, uint64_t seed) {
+  Shape in_memory;
+  Dims back = order;
+  for (int i = 0; i < order.rank(); ++i) {
+    in_memory.push_back(shape[static_cast<int>(order[i])]);
+    back[static_cast<int>(order[i])] = i;
+  }
+  return host::permute(random_tensor(in_memory, dtype, seed), back);
+}
 
 }  // namespace
 
@@ -78,6 +90,57 @@ TEST_CASE("Cpu: strided operands") {
       }
     }
   }
+}
+
+TEST_CASE("Cpu: operands that all lie another way than the result") {
+  at_every_target([] {
+    for (const Shape& shape :
+         {Shape{70, 130}, Shape{3, 20, 41}, Shape{2, 33, 9, 16}, Shape{600, 7}}) {
+      Dims order;
+      for (int i = 0; i < shape.rank(); ++i) order.push_back(i);
+      do {
+        CAPTURE(to_string(shape));
+        CAPTURE(to_string(order));
+        for (const DType dtype : {f32, f64, bf16}) {
+          const HostHandle a = lying(shape, order, dtype, 1), b = lying(shape, order, dtype, 2),
+                           c = lying(shape, order, dtype, 3);
+          const HostHandle x = CpuOps::float_contiguous(a), y = CpuOps::float_contiguous(b),
+                           z = CpuOps::float_contiguous(c);
+          Shape thin = Shape::filled(shape.rank(), 1);
+          thin[1] = shape[1];
+          const HostHandle bias = random_tensor(thin, dtype, 4);
+          CHECK(same_bits(CpuOps::float_mul(a, b), CpuOps::float_mul(x, y)));
+          CHECK(same_bits(CpuOps::float_add(a, bias), CpuOps::float_add(x, bias)));
+          CHECK(same_bits(CpuOps::float_mul(bias, b), CpuOps::float_mul(bias, y)));
+          CHECK(same_bits(CpuOps::float_mul(a, y), CpuOps::float_mul(x, y)));
+          CHECK(same_bits(CpuOps::float_tanh(a), CpuOps::float_tanh(x)));
+          CHECK(same_bits(CpuOps::float_greater(a, b), CpuOps::float_greater(x, y)));
+          CHECK(same_bits(CpuOps::float_cast(a, f32), CpuOps::float_cast(x, f32)));
+          const TernaryFunction addcmul{TernaryFunction::Type::addcmul, 2.0};
+          CHECK(same_bits(CpuOps::float_ternary(a, b, c, addcmul),
+                          CpuOps::float_ternary(x, y, z, addcmul)));
+          const HostHandle want = CpuOps::float_add(x, y), mixed = CpuOps::float_add(want, z);
+          CpuOps::float_add(Arg<HostHandle>::in_place(a), b);
+          CHECK(same_bits(CpuOps::float_contiguous(a), want));
+          CpuOps::float_add(Arg<HostHandle>::in_place(a), z);
+          CHECK(same_bits(CpuOps::float_contiguous(a), mixed));
+        }
+      } while (std::next_permutation(order.begin(), order.end()));
+    }
+  });
+}
+
+TEST_CASE("Cpu: a large result of operands that lie another way") {
+  const HostHandle x = random_tensor({4096, 4608}, f32, 1);  // 75 MB: past the caches
+  const HostHandle turned = CpuOps::float_add_scalar(host::permute(x, {1, 0}), Scalar(1.0));
+  const auto* from = x->data_as<const float>();
+  const auto* to = turned->data_as<const float>();
+  bool right = true;
+  for (int64_t i = 0; i < 4096; ++i) {
+    for (int64_t j = 0; j < 4608; ++j)
+      right = right && to[j * 4096 + i] == from[i * 4608 + j] + 1.0f;
+  }
+  CHECK(right);
 }
 
 TEST_CASE("Cpu: an output larger than the caches") {

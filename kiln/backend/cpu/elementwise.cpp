@@ -6,6 +6,8 @@
 
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
+#include "kiln/backend/cpu/elementwise/plan.h"
+#include "kiln/backend/cpu/elementwise/tiles.h"
 
 namespace kiln::cpu {
 namespace {
@@ -18,121 +20,9 @@ constexpr int64_t kSlack = 64;
 // operands that are gathered by whole rows, those shorter than that, or than that where they are
 // converted.
 constexpr int64_t kShortRow = 16, kShortWholeRow = 80, kShortConvertedRow = 128;
-// Elements from which an operand with its dims in another order is first copied to row-major order.
-constexpr int64_t kReorderFrom = 65536;
-
-struct Operand {
-  char* data;
-  int64_t item;  // bytes of one element
-  Convert convert;
-  bool linear;                // row-major without gaps
-  bool constant;              // one element stands for all
-  int64_t strides[kMaxRank];  // in bytes
-};
-
-// The operands over one common shape, with dims merged that all of them walk through evenly.
-// Operand 0 is the output.
-struct Plan {
-  int rank = 0;
-  int64_t sizes[kMaxRank];
-  int count = 0;
-  Operand operands[4];
-
-  int64_t inner() const { return sizes[rank - 1]; }
-};
-
-void add_operand(Plan& plan, const HostTensor& x, const Shape& shape, bool raw) {
-  Operand& o = plan.operands[plan.count++];
-  o.data = static_cast<char*>(x.data());
-  o.item = static_cast<int64_t>(size_of(x.dtype()));
-  o.convert = raw ? Convert::none : convert_of(x.dtype());
-  const Strides strides = host::broadcast_strides(x, shape);
-  for (int i = 0; i < shape.rank(); ++i) o.strides[i] = strides[i] * o.item;
-}
-
-bool mergeable(const Plan& plan, int outer, int inner, int64_t inner_size) {
-  for (int k = 0; k < plan.count; ++k) {
-    const Operand& o = plan.operands[k];
-    if (o.strides[outer] != o.strides[inner] * inner_size) return false;
-  }
-  return true;
-}
-
-void move_dim(Plan& plan, int from, int to) {
-  plan.sizes[to] = plan.sizes[from];
-  for (int k = 0; k < plan.count; ++k) {
-    plan.operands[k].strides[to] = plan.operands[k].strides[from];
-  }
-}
-
-void merge_dims(Plan& plan, const Shape& shape) {
-  int rank = 0;
-  for (int i = 0; i < shape.rank(); ++i) {
-    if (shape[i] == 1) continue;
-    plan.sizes[i] = shape[i];
-    if (rank > 0 && mergeable(plan, rank - 1, i, shape[i])) {
-      const int64_t merged = plan.sizes[rank - 1] * shape[i];
-      move_dim(plan, i, rank - 1);
-      plan.sizes[rank - 1] = merged;
-    } else {
-      move_dim(plan, i, rank);
-      ++rank;
-    }
-  }
-  if (rank == 0) {
-    plan.sizes[0] = 1;
-    for (int k = 0; k < plan.count; ++k) plan.operands[k].strides[0] = plan.operands[k].item;
-    rank = 1;
-  }
-  plan.rank = rank;
-  for (int k = 0; k < plan.count; ++k) {
-    Operand& o = plan.operands[k];
-    o.linear = true;
-    o.constant = true;
-    int64_t expected = o.item;
-    for (int i = rank - 1; i >= 0; --i) {
-      o.linear = o.linear && o.strides[i] == expected;
-      o.constant = o.constant && o.strides[i] == 0;
-      expected *= plan.sizes[i];
-    }
-  }
-}
-
-// An element's place in the plan's shape.
-struct Position {
-  int64_t index[kMaxRank];
-
-  Position(const Plan& plan, int64_t flat) {
-    for (int i = plan.rank - 1; i > 0; --i) {
-      index[i] = flat % plan.sizes[i];
-      flat /= plan.sizes[i];
-    }
-    index[0] = flat;
-  }
-  // Goes on by n elements, at most to the end of the row.
-  void advance(const Plan& plan, int64_t n) {
-    index[plan.rank - 1] += n;
-    for (int i = plan.rank - 1; i > 0 && index[i] == plan.sizes[i]; --i) {
-      index[i] = 0;
-      ++index[i - 1];
-    }
-  }
-  // Goes on by n elements, over the ends of rows.
-  void skip(const Plan& plan, int64_t n) {
-    int i = plan.rank - 1;
-    index[i] += n;
-    for (; i > 0 && index[i] >= plan.sizes[i]; --i) {
-      index[i - 1] += index[i] / plan.sizes[i];
-      index[i] %= plan.sizes[i];
-    }
-  }
-  int64_t left_in_row(const Plan& plan) const { return plan.inner() - index[plan.rank - 1]; }
-  char* address(const Plan& plan, const Operand& o) const {
-    int64_t offset = 0;
-    for (int i = 0; i < plan.rank; ++i) offset += index[i] * o.strides[i];
-    return o.data + offset;
-  }
-};
+// Elements from which an operand with its dims in another order is turned: tile by tile where all
+// are, else copied to row-major order first.
+constexpr int64_t kReorderFrom = 2048;
 
 template <class U>
 void move_row(char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
@@ -248,6 +138,36 @@ class Runner {
       run_rows(at, end - begin);
     } else {
       run_gathered(at, end - begin);
+    }
+  }
+
+  // Tiles [begin, end) of operands that lie the other way round.
+  void run_tiles(const Tiles& tiles, int64_t begin, int64_t end, bool stream) const {
+    alignas(64) char results[Tiles::kElements * 8 + kSlack];
+    const int last = plan_.rank - 1;
+    const int64_t item = plan_.operands[0].item;
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const TilePosition at(plan_, tiles, tile);
+      KernelArgs args = start();
+      for (int k = 1; k < plan_.count; ++k) {
+        args.in[k - 1] = at.address(plan_, plan_.operands[k]);
+        if (plan_.operands[k].constant) args.scalars |= 1u << (k - 1);
+      }
+      args.out = results;
+      args.n = tiles.is_dense ? at.rows * at.columns : at.columns;
+      for (int64_t r = 0; r < (tiles.is_dense ? 1 : at.rows); ++r) {
+        if (converts_) {
+          run_buffered(args);
+        } else {
+          op_.kernel(args);
+        }
+        for (int k = 1; k < plan_.count; ++k) {
+          args.in[k - 1] =
+              static_cast<const char*>(args.in[k - 1]) + plan_.operands[k].strides[last];
+        }
+        args.out = static_cast<char*>(args.out) + at.columns * item;
+      }
+      turn_tile(plan_, tiles, at, results, stream);
     }
   }
 
@@ -402,24 +322,41 @@ void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
   const Shape& shape = out.shape();
   const int64_t n = shape.numel();
   if (n == 0) return;
+  const auto plan_of = [&](const HostTensor* const* xs) {
+    Plan plan;
+    add_operand(plan, out, shape, op.raw);
+    for (int k = 0; k < op.inputs; ++k) add_operand(plan, *xs[k], shape, op.raw);
+    merge_dims(plan, shape);
+    return plan;
+  };
+  Plan plan = plan_of(inputs);
+  const auto streams = [&] {
+    const Operand& to = plan.operands[0];
+    return fresh && to.linear && should_stream(n * to.item) &&
+           (plan.rank == 1 || plan.inner() * to.item % 64 == 0) &&
+           reinterpret_cast<uintptr_t>(to.data) % 64 == 0;
+  };
   HostHandle reordered[3];
-  Plan plan;
-  add_operand(plan, out, shape, op.raw);
-  for (int k = 0; k < op.inputs; ++k) {
-    const HostTensor* x = inputs[k];
-    if (n >= kReorderFrom && is_transposed(*x, shape)) {
-      reordered[k] = host::empty(shape, x->dtype(), x->device());
-      copy_elements(*x, *reordered[k], /*fresh=*/true);
-      x = reordered[k].get();
+  if (plan.rank > 1 && n >= kReorderFrom) {
+    const Tiles tiles(plan);
+    if (tiles.along >= 0) {
+      const Runner runner(op, plan, false);
+      const bool stream = streams();
+      return parallel_for(
+          tiles.count(plan), std::max<int64_t>(1, kGrain / (tiles.rows * tiles.columns)),
+          [&](int64_t begin, int64_t end) { runner.run_tiles(tiles, begin, end, stream); });
     }
-    add_operand(plan, *x, shape, op.raw);
+    const HostTensor* now[3] = {};
+    for (int k = 0; k < op.inputs; ++k) {
+      now[k] = inputs[k];
+      if (!out.is_contiguous() || !is_transposed(*now[k], shape)) continue;
+      reordered[k] = host::empty(shape, now[k]->dtype(), now[k]->device());
+      copy_elements(*now[k], *reordered[k], /*fresh=*/true);
+      now[k] = reordered[k].get();
+    }
+    if (!std::equal(now, now + op.inputs, inputs)) plan = plan_of(now);
   }
-  merge_dims(plan, shape);
-  const Operand& to = plan.operands[0];
-  const bool stream = fresh && to.linear && should_stream(n * to.item) &&
-                      (plan.rank == 1 || plan.inner() * to.item % 64 == 0) &&
-                      reinterpret_cast<uintptr_t>(to.data) % 64 == 0;
-  const Runner runner(op, plan, stream);
+  const Runner runner(op, plan, streams());
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) { runner.run(begin, end); });
 }
 
