@@ -49,6 +49,7 @@ TEST_CASE("softmax, log_softmax, logsumexp: rows and columns of every length") {
     for (const DType dtype : {DType::f32, DType::f64}) {
       for (const int64_t n : {1, 2, 10, 15, 16, 17, 63, 64, 65, 1000})
         check_softmax({3, n}, 1, dtype);
+      for (int64_t n = 2; n < 36; ++n) check_softmax({n % 3 == 0 ? 67 : 16, n}, 1, dtype);
       for (const int64_t n : {1, 3, 16, 17, 130}) check_softmax({5, n}, 0, dtype);
       check_softmax({2, 5, 7}, 1, dtype);
       check_softmax({2, 3, 4, 33}, 2, dtype);
@@ -77,7 +78,8 @@ TEST_CASE("logsumexp: several dims, none, an empty one") {
 TEST_CASE("softmax: infinities, NaN, large and small logits") {
   at_every_target([] {
     for (const int64_t n : {5, 40}) {
-      HostHandle x = random_tensor({8, n}, DType::f32, 1);
+      // As one of a few rows, and of more.
+      HostHandle x = random_tensor({20, n}, DType::f32, 1);
       auto* v = x->data_as<float>();
       for (int64_t i = 0; i < n; ++i) v[i] = -kInfinity;  // all -inf
       v[n + 3] = kInfinity;                               // one +inf
@@ -87,10 +89,13 @@ TEST_CASE("softmax: infinities, NaN, large and small logits") {
       v[5 * n] = -1e30f;
       v[6 * n + 2] = 200.0f;
       for (int64_t i = 0; i < n; ++i) v[7 * n + i] = std::numeric_limits<float>::quiet_NaN();
-      check_close(Cpu::float_softmax(x, 1), Reference::float_softmax(x, 1), 1e-6);
-      check_close(Cpu::float_log_softmax(x, 1), Reference::float_log_softmax(x, 1), 1e-6);
-      check_close(Cpu::float_logsumexp(x, {1}, false), Reference::float_logsumexp(x, {1}, false),
-                  1e-6);
+      for (const int64_t rows : {8, 20}) {
+        const HostHandle some = host::slice(x, 0, Range{0, rows, 1});
+        check_close(Cpu::float_softmax(some, 1), Reference::float_softmax(some, 1), 1e-6);
+        check_close(Cpu::float_log_softmax(some, 1), Reference::float_log_softmax(some, 1), 1e-6);
+        check_close(Cpu::float_logsumexp(some, {1}, false),
+                    Reference::float_logsumexp(some, {1}, false), 1e-6);
+      }
       const HostHandle columns =
           host::into_data(host::permute(x, {1, 0})).numel() == 0
               ? x
@@ -109,9 +114,11 @@ TEST_CASE("cross_entropy: smoothing, ignored rows, gradients") {
         for (const double smoothing : {0.0, 0.1, 1.0}) {
           CAPTURE(classes);
           const CrossEntropyOptions options{-100, smoothing};
-          const HostHandle x = scaled(random_tensor({6, classes}, dtype, 1), 5.0);
-          const HostHandle targets = targets_of({0, classes - 1, -100, classes / 2, 0, -100});
-          const HostHandle g = random_tensor({6}, dtype, 2);
+          const HostHandle x = scaled(random_tensor({18, classes}, dtype, 1), 5.0);
+          const int64_t last = classes - 1, middle = classes / 2;
+          const HostHandle targets = targets_of({0, last, -100, middle, 0, -100, 0, last, -100,
+                                                 middle, 0, -100, 0, last, -100, middle, 0, last});
+          const HostHandle g = random_tensor({18}, dtype, 2);
           const auto [loss, lse] = Cpu::float_cross_entropy(x, targets, options);
           const auto [want, want_lse] = Reference::float_cross_entropy(x, targets, options);
           check_close(loss, want, kernel_tolerance(dtype));

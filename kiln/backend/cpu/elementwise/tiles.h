@@ -37,6 +37,8 @@ struct Tiles {
       const Operand& o = plan.operands[k];
       is_dense = is_dense && (o.constant || o.strides[last] == whole * o.item);
     }
+    // A kernel is called for each row of a tile: not for a few elements.
+    if (!is_dense && columns < 64) along = -1;
   }
 
   int64_t count(const Plan& plan) const {

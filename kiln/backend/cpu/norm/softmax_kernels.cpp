@@ -8,6 +8,7 @@
 
 #include <hwy/highway.h>
 
+#include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/kernel_table.h"
 #include "kiln/backend/cpu/math/double_math-inl.h"
 #include "kiln/backend/cpu/math/math-inl.h"
@@ -30,18 +31,6 @@ HWY_INLINE T row_logsumexp(const T* x, int64_t n) {
   return m + std::log(row_sum_exp<T, false>(x, m, nullptr, n));
 }
 
-template <class T>
-void softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
-  const hn::ScalableTag<T> d;
-  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const T sum = row_sum_exp<T, true>(x, row_max(x, n), y, n);
-    const auto scale = hn::Set(d, T(1) / sum);
-    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
-      io.store(hn::Mul(io.load(y + i), scale), y + i);
-    });
-  }
-}
-
 // x[i] = log(x[i]), for i in [0, n); x has room for whole vectors.
 template <class T>
 HWY_INLINE void take_logs(T* x, int64_t n) {
@@ -56,39 +45,6 @@ HWY_INLINE void take_logs(T* x, int64_t n) {
       hn::StoreU(dbl::log(d, v), d, x + i);
     }
   }
-}
-
-// Some rows at a time, as many as stay in the first-level cache, so that their logarithms are taken
-// together.
-template <class T>
-void log_softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
-  constexpr int64_t kRows = 64, kElements = 4096;
-  const hn::ScalableTag<T> d;
-  HWY_ALIGN T most[kRows];
-  HWY_ALIGN T sums[kRows];
-  const int64_t block = std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kRows);
-  for (int64_t r = 0; r < rows; r += block) {
-    const int64_t some = std::min(block, rows - r);
-    for (int64_t i = 0; i < some; ++i) {
-      most[i] = row_max(x + (r + i) * n, n);
-      sums[i] = row_sum_exp<T, false>(x + (r + i) * n, most[i], nullptr, n);
-    }
-    take_logs(sums, some);
-    for (int64_t i = 0; i < some; ++i) {
-      // x - m first: where m is large, x - (m + log) would lose what the difference keeps.
-      const T* const from = x + (r + i) * n;
-      T* const to = y + (r + i) * n;
-      const auto shift = hn::Set(d, most[i]), log_sum = hn::Set(d, sums[i]);
-      for_each_vector(d, n, [&](int64_t j, auto io) HWY_ATTR {
-        io.store(hn::Sub(hn::Sub(io.load(from + j), shift), log_sum), to + j);
-      });
-    }
-  }
-}
-
-template <class T>
-void logsumexp_rows(const T* x, T* y, int64_t rows, int64_t n) {
-  for (int64_t r = 0; r < rows; ++r) y[r] = row_logsumexp(x + r * n, n);
 }
 
 // y (g - sum(g y))
@@ -154,6 +110,104 @@ void softmax_strip(const T* x, T* y, int64_t n, int64_t step, int64_t count) {
       }
     });
   }
+}
+
+// Rows so short fill few vectors: kTurned of them are turned to lie side by side, as columns. A few
+// are not.
+constexpr int64_t kShortRow = 32, kShortRowOfDoubles = 20, kTurned = 64, kFewRows = 16;
+
+template <class T>
+bool are_short(int64_t rows, int64_t n) {
+  return n > 1 && n <= (sizeof(T) == 4 ? kShortRow : kShortRowOfDoubles) && rows >= kFewRows;
+}
+
+template <class T, bool kLog>
+void softmax_short_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  HWY_ALIGN T columns[kTurned * kShortRow];
+  for (int64_t r = 0; r < rows; r += kTurned) {
+    const int64_t some = std::min(kTurned, rows - r);
+    transpose(x + r * n, n, columns, some, some, n);
+    softmax_strip<T, kLog>(columns, columns, n, some, some);
+    transpose(columns, some, y + r * n, n, n, some);
+  }
+}
+
+template <class T>
+void logsumexp_short_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  const hn::ScalableTag<T> d;
+  HWY_ALIGN T columns[kTurned * kShortRow];
+  HWY_ALIGN T most[kTurned];
+  HWY_ALIGN T sums[kTurned + HWY_MAX_BYTES / sizeof(T)];
+  for (int64_t r = 0; r < rows; r += kTurned) {
+    const int64_t some = std::min(kTurned, rows - r);
+    transpose(x + r * n, n, columns, some, some, n);
+    std::copy_n(columns, some, most);
+    std::fill_n(sums, some, T(0));
+    for (int64_t p = 1; p < n; ++p) {
+      for_each_vector(d, some, [&](int64_t j, auto io) HWY_ATTR {
+        io.store(hn::Max(io.load(most + j), io.load(columns + p * some + j)), most + j);
+      });
+    }
+    for (int64_t p = 0; p < n; ++p) {
+      for_each_vector(d, some, [&](int64_t j, auto io) HWY_ATTR {
+        const auto x_less = hn::Sub(io.load(columns + p * some + j), io.load(most + j));
+        io.store(hn::Add(io.load(sums + j), exp_below_one(d, x_less)), sums + j);
+      });
+    }
+    take_logs(sums, some);
+    for (int64_t j = 0; j < some; ++j) {
+      const T sum = most[j] + sums[j];
+      y[r + j] = std::isfinite(sum) ? sum : row_logsumexp(x + (r + j) * n, n);
+    }
+  }
+}
+
+template <class T>
+void softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  if (are_short<T>(rows, n)) return softmax_short_rows<T, false>(x, y, rows, n);
+  const hn::ScalableTag<T> d;
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    const T sum = row_sum_exp<T, true>(x, row_max(x, n), y, n);
+    const auto scale = hn::Set(d, T(1) / sum);
+    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+      io.store(hn::Mul(io.load(y + i), scale), y + i);
+    });
+  }
+}
+
+// Some rows at a time, as many as stay in the first-level cache, so that their logarithms are taken
+// together.
+template <class T>
+void log_softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  if (are_short<T>(rows, n)) return softmax_short_rows<T, true>(x, y, rows, n);
+  constexpr int64_t kRows = 64, kElements = 4096;
+  const hn::ScalableTag<T> d;
+  HWY_ALIGN T most[kRows];
+  HWY_ALIGN T sums[kRows];
+  const int64_t block = std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kRows);
+  for (int64_t r = 0; r < rows; r += block) {
+    const int64_t some = std::min(block, rows - r);
+    for (int64_t i = 0; i < some; ++i) {
+      most[i] = row_max(x + (r + i) * n, n);
+      sums[i] = row_sum_exp<T, false>(x + (r + i) * n, most[i], nullptr, n);
+    }
+    take_logs(sums, some);
+    for (int64_t i = 0; i < some; ++i) {
+      // x - m first: where m is large, x - (m + log) would lose what the difference keeps.
+      const T* const from = x + (r + i) * n;
+      T* const to = y + (r + i) * n;
+      const auto shift = hn::Set(d, most[i]), log_sum = hn::Set(d, sums[i]);
+      for_each_vector(d, n, [&](int64_t j, auto io) HWY_ATTR {
+        io.store(hn::Sub(hn::Sub(io.load(from + j), shift), log_sum), to + j);
+      });
+    }
+  }
+}
+
+template <class T>
+void logsumexp_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  if (are_short<T>(rows, n)) return logsumexp_short_rows(x, y, rows, n);
+  for (int64_t r = 0; r < rows; ++r) y[r] = row_logsumexp(x + r * n, n);
 }
 
 template <class T, bool kLog>
