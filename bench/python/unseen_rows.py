@@ -136,4 +136,77 @@ def indexing(dice):
     return "indexing", {"x": (rows, width), "i": index, **names}, call, " ".join(["x", *names])
 
 
-KINDS = (convolution, convolution, product, norm, attention, indexing)
+def moving(dice):
+    """Elements that only change their places."""
+    batch, channels, height, width = size(dice, 1, 32), size(dice, 1, 128), size(dice, 4, 128), size(dice, 4, 128)
+    x = (batch, channels, height, width)
+    if not fits(0, x):
+        return None
+    block = dice.choice((2, 2, 3, 4))
+    at = dice.choice((1, 2, 3))
+    pads = ", ".join(str(dice.randrange(1, 4)) for _ in range(4))
+    mode = dice.choice(("constant", "reflect", "replicate", "circular"))
+    call, names = dice.choice(
+        (
+            ("x.permute(0, 2, 1, 3).contiguous()", {"x": x}),
+            ("x.permute(0, 2, 3, 1).contiguous()", {"x": x}),
+            ("x.permute(0, 3, 1, 2).contiguous()", {"x": x}),
+            ("x.mT.contiguous()", {"x": x}),
+            (f"F.pixel_shuffle(x, {block})", {"x": (batch, channels * block**2, height // 2, width // 2)}),
+            (f"F.pixel_unshuffle(x, {block})", {"x": (batch, channels, height // 2 * block, width // 2 * block)}),
+            (f"torch.flip(x, ({at},))", {"x": x}),
+            (f"torch.roll(x, {dice.randrange(1, height)}, {at})", {"x": x}),
+            (f"F.pad(x, ({pads}), mode='{mode}')", {"x": x}),
+            (f"F.unfold(x, {block}, padding=1)", {"x": x}),
+            (f"x.repeat_interleave({block}, {at})", {"x": x}),
+            (f"x.tile({block}, 1, 1)", {"x": x}),
+            (f"torch.cat([x, y], {at})", {"x": x, "y": x}),
+            (f"torch.stack([x, y], {at})", {"x": x, "y": x}),
+            (f"torch.cat(x.chunk(2, {at})[::-1], {at})", {"x": x}),
+            ("x.tril()", {"x": x}),
+        )
+    )
+    if not all(fits(4 * math.prod(s) if "unfold" in call else 0, s) for s in names.values()):
+        return None
+    return "moving", names, call, " ".join(names)
+
+
+def layout(dice):
+    """Elementwise ops of every dtype, on tensors that lie another way."""
+    shape = dice.choice(
+        (
+            (size(dice, 8, 2000), size(dice, 8, 2000)),
+            (size(dice, 1, 32), size(dice, 2, 64), size(dice, 4, 64), size(dice, 4, 64)),
+        )
+    )
+    if not fits(0, shape):
+        return None
+    dtype = dice.choice(("float32", "float32", "float64", "bfloat16"))
+    lie = dice.choice(("{}", "{}.mT", "{}.mT", "{}[..., 1:]", "{}[..., ::2]", "{}.transpose(0, 1)"))
+    form = dice.choice(
+        (
+            "{x} * 2 + 1", "{x}.relu()", "{x}.exp()", "F.gelu({x})", "F.softplus({x})", "F.elu({x})",
+            "{x}.clamp(-1, 1)", "{x}.sum(-1)", "{x}.softmax(-1)", "{x} + {y}", "{x} * {y}",
+            "torch.maximum({x}, {y})", "torch.atan2({x}, {y})", "F.mse_loss({x}, {y})",
+            "F.smooth_l1_loss({x}, {y})", "F.binary_cross_entropy_with_logits({x}, {y})",
+            "torch.where({x} > 0, {x}, {y})", "{x}.masked_fill({x} > 0, 0.0)",
+            "torch.addcmul({x}, {y}, {z})", "torch.lerp({x}, {y}, {z})",
+        )
+    )  # fmt: skip
+    names = [name for name in "xyz" if f"{{{name}}}" in form]
+    call = form.format(**{name: lie.format(name) for name in "xyz"})
+    return "layout", {n: f"randn{shape}.to(torch.{dtype})" for n in names}, call, " ".join(names)
+
+
+def transform(dice):
+    rows, n = size(dice, 1, 2000), size(dice, 4, 5000)
+    if not fits(0, (rows, n)):
+        return None
+    if dice.random() < 0.3:
+        side = size(dice, 8, 300)
+        images = (size(dice, 1, 16), side, dice.choice((side, size(dice, 8, 300))))
+        return "transform", {"x": images}, f"torch.fft.{dice.choice(('fft2', 'rfft2'))}(x).abs()", ""
+    return "transform", {"x": (rows, n)}, f"torch.fft.{dice.choice(('fft', 'rfft', 'ifft'))}(x).abs()", ""
+
+
+KINDS = (convolution, convolution, product, norm, attention, indexing, moving, layout, layout, transform)
