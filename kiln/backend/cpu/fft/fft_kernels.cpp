@@ -395,18 +395,30 @@ void tangle(const T* z, const T* w, int64_t n, T* out) {
   for (; 2 * k <= n; ++k) one(k);
 }
 
-// f(d, q) for vectors of d from lane q on, until all lanes are done; the last may lie over the one
-// before.
-template <class T, class F>
-HWY_INLINE void over_lanes(int64_t lanes, const F& f) {
-  const hn::ScalableTag<T> d;
+// f(d, q) for vectors of d from lane q on, until all lanes are done: of at most N lanes, then
+// fewer.
+template <size_t N, class T, class F>
+HWY_INLINE void over_lanes(int64_t q, int64_t lanes, const F& f) {
+  const hn::CappedTag<T, N> d;
   const auto width = static_cast<int64_t>(hn::Lanes(d));
-  int64_t q = 0;
   for (; q + width <= lanes; q += width) f(d, q);
-  if (q == lanes) return;
-  if (lanes >= width) return f(d, lanes - width);
-  const hn::CappedTag<T, 1> one;
-  for (; q < lanes; ++q) f(one, q);
+  if constexpr (N > 1) {
+    if (q < lanes) over_lanes<N / 2, T>(q, lanes, f);
+  }
+}
+
+template <class T>
+void twist_lanes(const T* re, const T* im, const T* HWY_RESTRICT w, int64_t n, int64_t lanes,
+                 T* out_re, T* out_im) {
+  for (int64_t k = 0; k < n; ++k) {
+    over_lanes<kMostLanes<T>, T>(0, lanes, [&](auto d, int64_t q) HWY_ATTR {
+      const int64_t at = k * lanes + q;
+      const auto wr = hn::Set(d, w[2 * k]), wi = hn::Set(d, w[2 * k + 1]);
+      const auto r = hn::LoadU(d, re + at), i = hn::LoadU(d, im + at);
+      hn::StoreU(hn::MulSub(r, wr, hn::Mul(i, wi)), d, out_re + at);
+      hn::StoreU(hn::MulAdd(r, wi, hn::Mul(i, wr)), d, out_im + at);
+    });
+  }
 }
 
 template <class T>
@@ -415,7 +427,7 @@ void untangle_lanes(const T* HWY_RESTRICT re, const T* HWY_RESTRICT im, const T*
   for (int64_t k = 0; 2 * k <= n; ++k) {
     const int64_t low = k * lanes, high = (n - k) * lanes;
     const int64_t other = k == 0 ? 0 : high;  // number n is number 0
-    over_lanes<T>(lanes, [&](auto d, int64_t q) HWY_ATTR {
+    over_lanes<kMostLanes<T>, T>(0, lanes, [&](auto d, int64_t q) HWY_ATTR {
       const auto wr = hn::Set(d, w[2 * k]), wi = hn::Set(d, w[2 * k + 1]);
       const auto ar = hn::LoadU(d, re + low + q), ai = hn::LoadU(d, im + low + q);
       const auto br = hn::LoadU(d, re + other + q), ci = hn::LoadU(d, im + other + q);
@@ -437,7 +449,7 @@ void tangle_lanes(const T* HWY_RESTRICT re, const T* HWY_RESTRICT im, const T* H
                   int64_t n, int64_t lanes, T* HWY_RESTRICT out_re, T* HWY_RESTRICT out_im) {
   for (int64_t k = 0; 2 * k <= n; ++k) {
     const int64_t low = k * lanes, high = (n - k) * lanes;
-    over_lanes<T>(lanes, [&](auto d, int64_t q) HWY_ATTR {
+    over_lanes<kMostLanes<T>, T>(0, lanes, [&](auto d, int64_t q) HWY_ATTR {
       const auto wr = hn::Set(d, w[2 * k]), wi = hn::Set(d, w[2 * k + 1]);
       const auto ar = hn::LoadU(d, re + low + q), br = hn::LoadU(d, re + high + q);
       // The ends have no imaginary part that counts.
@@ -457,9 +469,9 @@ void tangle_lanes(const T* HWY_RESTRICT re, const T* HWY_RESTRICT im, const T* H
 }
 
 template <class T>
-constexpr FftKernels<T> kFftKernels = {&pass<T>,           &split<T>,       &join<T>,
-                                       &twist<T>,          &untangle<T>,    &tangle<T>,
-                                       &untangle_lanes<T>, &tangle_lanes<T>};
+constexpr FftKernels<T> kFftKernels = {&pass<T>,        &split<T>,          &join<T>,
+                                       &twist<T>,       &untangle<T>,       &tangle<T>,
+                                       &twist_lanes<T>, &untangle_lanes<T>, &tangle_lanes<T>};
 
 const FftKernels<float>* fft_f32() { return &kFftKernels<float>; }
 const FftKernels<double>* fft_f64() { return &kFftKernels<double>; }

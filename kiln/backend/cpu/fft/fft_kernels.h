@@ -27,8 +27,11 @@ struct FftKernels {
   // And back, without the factor: [n + 1] numbers to n. Neither has an imaginary part that counts
   // at its ends.
   void (*tangle)(const T* z, const T* w, int64_t n, T* out);
-  // The same of `lanes` spectra side by side, number k of each at [k * lanes], whose real and
-  // imaginary parts are in arrays of their own: [n] to [n + 1] numbers, and back.
+  // Numbers k of `lanes` sequences side by side, each times w[k], which is interleaved.
+  void (*twist_lanes)(const T* re, const T* im, const T* w, int64_t n, int64_t lanes, T* out_re,
+                      T* out_im);
+  // untangle and tangle of `lanes` spectra side by side, number k of each at [k * lanes], whose
+  // real and imaginary parts are in arrays of their own: [n] to [n + 1] numbers, and back.
   void (*untangle_lanes)(const T* re, const T* im, const T* w, int64_t n, int64_t lanes, T* out_re,
                          T* out_im);
   void (*tangle_lanes)(const T* re, const T* im, const T* w, int64_t n, int64_t lanes, T* out_re,

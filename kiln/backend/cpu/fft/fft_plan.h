@@ -31,8 +31,9 @@ class FftPlan {
   // Whether so few numbers are better transformed together with those of other rows. Multiples of
   // 16 fill vectors by themselves.
   bool is_short() const {
+    if (padded_ != nullptr) return padded_->rows_ == nullptr && padded_->n_ <= 1024;
     const int64_t most = n_ % 16 == 0 ? 256 : 512;
-    return padded_ == nullptr && rows_ == nullptr && n_ >= 2 && n_ <= most;
+    return rows_ == nullptr && n_ >= 2 && n_ <= most;
   }
 
   // out[k] = scale sum_j in[j] e^(-+ 2 pi i j k / n) over interleaved numbers; - unless `inverse`.
@@ -61,6 +62,8 @@ class FftPlan {
   // b. `from` may be a itself.
   bool run_passes(const T* from_re, const T* from_im, T* a_re, T* a_im, T* b_re, T* b_im,
                   int64_t lanes) const;
+  // The same of any short transform.
+  bool run_short(T* a_re, T* a_im, T* b_re, T* b_im, int64_t lanes) const;
   void direct(const T* in, T* out, bool inverse, T scale) const;
   void by_rows(const T* in, T* out, bool inverse, T scale) const;
   void by_convolution(const T* in, T* out, bool inverse, T scale) const;

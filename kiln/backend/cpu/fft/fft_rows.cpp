@@ -61,6 +61,36 @@ int64_t by_blocks(int64_t rows, const F& f) {
 }  // namespace
 
 template <class T>
+bool FftPlan<T>::run_short(T* a_re, T* a_im, T* b_re, T* b_im, int64_t lanes) const {
+  if (padded_ == nullptr) return run_passes(a_re, a_im, a_re, a_im, b_re, b_im, lanes);
+  // As by_convolution().
+  const FftKernels<T>& kernels = fft_kernels<T>();
+  const int64_t padded = padded_->n_, size = padded * lanes, own = n_ * lanes;
+  const Scratch<T> scratch(4 * size);
+  T* const z = scratch.get();
+  T* const spare = z + 2 * size;
+  kernels.twist_lanes(a_re, a_im, chirp_.data(), n_, lanes, z, z + size);
+  std::fill(z + own, z + size, T(0));
+  std::fill(z + size + own, z + 2 * size, T(0));
+  const bool moved = padded_->run_passes(z, z + size, z, z + size, spare, spare + size, lanes);
+  T* const spectrum = moved ? spare : z;
+  kernels.twist_lanes(spectrum, spectrum + size, filter_.data(), padded, lanes, spectrum,
+                      spectrum + size);
+  // The inverse transform, with real and imaginary parts exchanged.
+  T* const free = moved ? z : spare;
+  const bool in_free = padded_->run_passes(spectrum + size, spectrum, spectrum + size, spectrum,
+                                           free + size, free, lanes);
+  const T* const done = in_free ? free : spectrum;
+  kernels.twist_lanes(done, done + size, chirp_.data(), n_, lanes, a_re, a_im);
+  const T scale = T(1) / static_cast<T>(padded);
+  for (int64_t i = 0; i < own; ++i) {
+    a_re[i] *= scale;
+    a_im[i] *= scale;
+  }
+  return false;
+}
+
+template <class T>
 void FftPlan<T>::transform_rows(const T* in, T* out, int64_t rows, bool inverse, T scale) const {
   int64_t done = 0;
   if (is_short()) {
@@ -72,7 +102,7 @@ void FftPlan<T>::transform_rows(const T* in, T* out, int64_t rows, bool inverse,
       // The inverse transform has real and imaginary parts exchanged.
       const int64_t size = n_ * count, re = inverse ? size : 0, im = inverse ? 0 : size;
       turn<T>(in + 2 * first * n_, n_, n_, count, b + 2 * most, {a + re, a + im});
-      const T* const z = run_passes(a, a + size, a, a + size, b, b + size, count) ? b : a;
+      const T* const z = run_short(a, a + size, b, b + size, count) ? b : a;
       turn_back<T>({z + re, z + im}, n_, n_, count, scale, b + 2 * most, out + 2 * first * n_);
     });
   }
@@ -97,7 +127,7 @@ void RealFftPlan<T>::forward_together(const T* in, T* out, int64_t rows, int64_t
     transpose(in, n, a, rows, rows, n);
     std::fill_n(a + size, size, T(0));
   }
-  const bool in_b = plan_->run_passes(a, a + size, a, a + size, b, b + size, rows);
+  const bool in_b = plan_->run_short(a, a + size, b, b + size, rows);
   const T* const z = in_b ? b : a;
   if (!is_even) return turn_back<T>({z, z + size}, step, half + 1, rows, scale, spare, out);
   T* const whole = in_b ? a : b;
@@ -118,7 +148,7 @@ void RealFftPlan<T>::backward_together(const T* in, T* out, int64_t rows, int64_
   if (n_ % 2 == 0) {
     turn<T>(in, step, half + 1, rows, spare, {b, b + room});
     kernels.tangle_lanes(b, b + room, twiddle_.data(), half, rows, a + size, a);
-    const T* const z = plan_->run_passes(a, a + size, a, a + size, b, b + size, rows) ? b : a;
+    const T* const z = plan_->run_short(a, a + size, b, b + size, rows) ? b : a;
     return turn_back<T>({z + size, z}, n, n, rows, scale, spare, out);
   }
   T* const re = a + size;
@@ -129,7 +159,7 @@ void RealFftPlan<T>::backward_together(const T* in, T* out, int64_t rows, int64_
     std::copy_n(re + k * rows, rows, re + (n - k) * rows);
     for (int64_t r = 0; r < rows; ++r) im[(n - k) * rows + r] = -im[k * rows + r];
   }
-  const T* const z = plan_->run_passes(a, a + size, a, a + size, b, b + size, rows) ? b : a;
+  const T* const z = plan_->run_short(a, a + size, b, b + size, rows) ? b : a;
   transpose(z + size, rows, out, n, n, rows);
   for (int64_t i = 0; i < size; ++i) out[i] *= scale;
 }
