@@ -6,6 +6,7 @@
 #include "kiln/backend/cpu/math/function_kernels.h"
 #include "kiln/backend/cpu/reduce/reduce_kernels.h"
 #include "kiln/backend/cpu/reduce/reduce_steps.h"
+#include "kiln/core/dim_order.h"
 
 namespace kiln {
 namespace cpu {
@@ -78,8 +79,11 @@ HostHandle CpuOps::float_binary_sum(Arg<HostHandle> x, Arg<HostHandle> y, const 
   if (!(x->shape() == y->shape()) || f.type == BinaryFunction::Type::nextafter) {
     return BackendDefaults<Cpu>::float_binary_sum(x, y, f, divisor);
   }
-  const HostHandle a = cpu::contiguous(x);
-  const HostHandle b = cpu::contiguous(y);
+  // Operands that lie alike are walked through as they lie.
+  const bool turned = !x->is_contiguous() && x->strides() == y->strides();
+  const Dims order = by_stride(x->strides());
+  const HostHandle a = cpu::contiguous(turned ? host::permute(x.get(), order) : x.get());
+  const HostHandle b = cpu::contiguous(turned ? host::permute(y.get(), order) : y.get());
   const double sum = x->dtype() == DType::f64 ? cpu::sum_of_all<double>(f, *a, *b)
                                               : cpu::sum_of_all<float>(f, *a, *b);
   return Cpu::float_full(Shape{}, Scalar(sum / divisor), x->dtype(), x->device());
