@@ -4,6 +4,7 @@
 
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 #include "kiln/backend/cpu/copy/items.h"
+#include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
@@ -256,7 +257,6 @@ void copy_transposed(const CopyPlan& plan, int t) {
   const int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const int64_t tasks = plan.numel / (rows * columns) * blocks;
   const int64_t grain = std::max<int64_t>(1, kGrain / (rows * std::min(columns, kColumnBlock)));
-  const CopyKernels& kernels = copy_kernels();
   parallel_for(tasks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t j = task % blocks * kColumnBlock;
@@ -272,22 +272,11 @@ void copy_transposed(const CopyPlan& plan, int t) {
       const int64_t width = std::min(kColumnBlock, columns - j);
       const char* from = plan.from + from_offset * plan.item;
       char* to = plan.to + to_offset * plan.item;
-      switch (plan.item) {
-        case 1:
-          transpose_small(reinterpret_cast<const uint8_t*>(from), from_step,
-                          reinterpret_cast<uint8_t*>(to), to_step, rows, width);
-          break;
-        case 2:
-          kernels.transpose16(reinterpret_cast<const uint16_t*>(from), from_step,
-                              reinterpret_cast<uint16_t*>(to), to_step, rows, width, plan.stream);
-          break;
-        case 4:
-          kernels.transpose32(reinterpret_cast<const uint32_t*>(from), from_step,
-                              reinterpret_cast<uint32_t*>(to), to_step, rows, width, plan.stream);
-          break;
-        default:
-          kernels.transpose64(reinterpret_cast<const uint64_t*>(from), from_step,
-                              reinterpret_cast<uint64_t*>(to), to_step, rows, width, plan.stream);
+      if (plan.item == 1) {
+        transpose_small(reinterpret_cast<const uint8_t*>(from), from_step,
+                        reinterpret_cast<uint8_t*>(to), to_step, rows, width);
+      } else {
+        transpose_items(plan.item, from, from_step, to, to_step, rows, width, plan.stream);
       }
     }
   });

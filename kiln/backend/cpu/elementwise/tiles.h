@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kiln/backend/cpu/copy/copy_kernels.h"
+#include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/elementwise/plan.h"
 
 namespace kiln::cpu {
@@ -63,14 +63,14 @@ struct Tiles {
 
 // Where a tile begins, and how large it is.
 struct TilePosition {
-  int64_t row, column, rows, columns;
+  int64_t rows, columns;
   int64_t index[kMaxRank];
 
   TilePosition(const Plan& plan, const Tiles& tiles, int64_t tile) {
     const int last = plan.rank - 1;
-    column = tile % tiles.across * tiles.columns;
+    const int64_t column = tile % tiles.across * tiles.columns;
     tile /= tiles.across;
-    row = tile % tiles.down * tiles.rows;
+    const int64_t row = tile % tiles.down * tiles.rows;
     tile /= tiles.down;
     for (int i = last - 1; i >= 0; --i) {
       index[i] = 0;
@@ -83,30 +83,15 @@ struct TilePosition {
     rows = std::min(tiles.rows, plan.sizes[last] - row);
     columns = std::min(tiles.columns, plan.sizes[tiles.along] - column);
   }
-  char* address(const Plan& plan, const Operand& o) const {
-    int64_t offset = 0;
-    for (int i = 0; i < plan.rank; ++i) offset += index[i] * o.strides[i];
-    return o.data + offset;
-  }
+  char* address(const Plan& plan, const Operand& o) const { return address_of(plan, o, index); }
 };
 
 // rows x columns elements at `from`, one row after another, to columns of the output.
 inline void turn_tile(const Plan& plan, const Tiles& tiles, const TilePosition& at,
                       const char* from, bool stream) {
   const Operand& o = plan.operands[0];
-  char* const to = at.address(plan, o);
-  const int64_t step = o.strides[tiles.along] / o.item;
-  const CopyKernels& kernels = copy_kernels();
-  if (o.item == 2) {
-    kernels.transpose16(reinterpret_cast<const uint16_t*>(from), at.columns,
-                        reinterpret_cast<uint16_t*>(to), step, at.rows, at.columns, stream);
-  } else if (o.item == 4) {
-    kernels.transpose32(reinterpret_cast<const uint32_t*>(from), at.columns,
-                        reinterpret_cast<uint32_t*>(to), step, at.rows, at.columns, stream);
-  } else {
-    kernels.transpose64(reinterpret_cast<const uint64_t*>(from), at.columns,
-                        reinterpret_cast<uint64_t*>(to), step, at.rows, at.columns, stream);
-  }
+  transpose_items(o.item, from, at.columns, at.address(plan, o), o.strides[tiles.along] / o.item,
+                  at.rows, at.columns, stream);
 }
 
 }  // namespace kiln::cpu

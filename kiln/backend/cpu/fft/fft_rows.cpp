@@ -46,6 +46,18 @@ void turn_back(SideBySide<const T> from, int64_t step, int64_t n, int64_t rows, 
   }
 }
 
+// Two places between which passes go, each of `numbers` real and imaginary parts, and a spare one.
+template <class T>
+struct Places {
+  Scratch<T> scratch;
+  T* a;
+  T* b;
+  T* spare;
+
+  explicit Places(int64_t numbers)
+      : scratch(6 * numbers), a(scratch.get()), b(a + 2 * numbers), spare(b + 2 * numbers) {}
+};
+
 // f(first, count) for blocks of rows; how many rows were done.
 template <class F>
 int64_t by_blocks(int64_t rows, const F& f) {
@@ -94,16 +106,14 @@ template <class T>
 void FftPlan<T>::transform_rows(const T* in, T* out, int64_t rows, bool inverse, T scale) const {
   int64_t done = 0;
   if (is_short()) {
-    const int64_t most = n_ * kFftRows;
-    const Scratch<T> scratch(6 * most);
-    T* const a = scratch.get();
-    T* const b = a + 2 * most;
+    const Places<T> places(n_ * kFftRows);
+    T *const a = places.a, *const b = places.b;
     done = by_blocks(rows, [&](int64_t first, int64_t count) {
       // The inverse transform has real and imaginary parts exchanged.
       const int64_t size = n_ * count, re = inverse ? size : 0, im = inverse ? 0 : size;
-      turn<T>(in + 2 * first * n_, n_, n_, count, b + 2 * most, {a + re, a + im});
+      turn<T>(in + 2 * first * n_, n_, n_, count, places.spare, {a + re, a + im});
       const T* const z = run_short(a, a + size, b, b + size, count) ? b : a;
-      turn_back<T>({z + re, z + im}, n_, n_, count, scale, b + 2 * most, out + 2 * first * n_);
+      turn_back<T>({z + re, z + im}, n_, n_, count, scale, places.spare, out + 2 * first * n_);
     });
   }
   for (; done < rows; ++done) {
@@ -116,10 +126,8 @@ void RealFftPlan<T>::forward_together(const T* in, T* out, int64_t rows, int64_t
                                       T scale) const {
   const FftKernels<T>& kernels = fft_kernels<T>();
   const int64_t half = n_ / 2, n = plan_->n_, size = n * rows, room = (n + 1) * rows;
-  const Scratch<T> scratch(6 * room);
-  T* const a = scratch.get();
-  T* const b = a + 2 * room;
-  T* const spare = b + 2 * room;
+  const Places<T> places(room);
+  T *const a = places.a, *const b = places.b, *const spare = places.spare;
   const bool is_even = n_ % 2 == 0;
   if (is_even) {
     turn<T>(in, n, n, rows, spare, {a, a + size});
@@ -140,10 +148,8 @@ void RealFftPlan<T>::backward_together(const T* in, T* out, int64_t rows, int64_
                                        T scale) const {
   const FftKernels<T>& kernels = fft_kernels<T>();
   const int64_t half = n_ / 2, n = plan_->n_, size = n * rows, room = (n + 1) * rows;
-  const Scratch<T> scratch(6 * room);
-  T* const a = scratch.get();
-  T* const b = a + 2 * room;
-  T* const spare = b + 2 * room;
+  const Places<T> places(room);
+  T *const a = places.a, *const b = places.b, *const spare = places.spare;
   // The inverse transform has real and imaginary parts exchanged.
   if (n_ % 2 == 0) {
     turn<T>(in, step, half + 1, rows, spare, {b, b + room});

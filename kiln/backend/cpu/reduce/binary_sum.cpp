@@ -81,9 +81,10 @@ HostHandle CpuOps::float_binary_sum(Arg<HostHandle> x, Arg<HostHandle> y, const 
   }
   // Operands that lie alike are walked through as they lie.
   const bool turned = !x->is_contiguous() && x->strides() == y->strides();
-  const Dims order = by_stride(x->strides());
-  const HostHandle a = cpu::contiguous(turned ? host::permute(x.get(), order) : x.get());
-  const HostHandle b = cpu::contiguous(turned ? host::permute(y.get(), order) : y.get());
+  const auto flat = [turned](const HostHandle& x) {
+    return cpu::contiguous(turned ? host::permute(x, by_stride(x->strides())) : x);
+  };
+  const HostHandle a = flat(x.get()), b = flat(y.get());
   const double sum = x->dtype() == DType::f64 ? cpu::sum_of_all<double>(f, *a, *b)
                                               : cpu::sum_of_all<float>(f, *a, *b);
   return Cpu::float_full(Shape{}, Scalar(sum / divisor), x->dtype(), x->device());
