@@ -1,5 +1,8 @@
 #include "bench/floors.h"
 
+#include <algorithm>
+#include <unordered_map>
+
 #include <dlfcn.h>
 
 #include "bench/inputs.h"

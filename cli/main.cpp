@@ -1,6 +1,7 @@
 // The program `kiln`.
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // The first call of a compiled function: what it computes, and the graphs of it.
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "kiln/compile/variant.h"

@@ -1,5 +1,6 @@
 #include "kiln/distributed/store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kiln/distributed/error.h"

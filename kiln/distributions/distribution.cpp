@@ -1,5 +1,6 @@
 #include "kiln/distributions/distribution.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "kiln/distributions/support.h"

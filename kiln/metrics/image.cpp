@@ -1,5 +1,6 @@
 #include "kiln/metrics/image.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,6 @@
 #include "kiln/metrics/metric.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <typeinfo>

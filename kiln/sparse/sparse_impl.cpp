@@ -1,5 +1,7 @@
 #include "kiln/sparse/sparse_impl.h"
 
+#include <algorithm>
+
 #include "kiln/tensor/index/scatter.h"
 #include "kiln/tensor/ops.h"
 

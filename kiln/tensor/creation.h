@@ -1,6 +1,7 @@
 // Functions that make tensors.
 #pragma once
 
+#include <complex>
 #include <concepts>
 #include <functional>
 #include <initializer_list>

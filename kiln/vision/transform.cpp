@@ -1,5 +1,6 @@
 #include "kiln/vision/transform.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 

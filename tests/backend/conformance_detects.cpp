@@ -1,5 +1,6 @@
 // The conformance suite finds what it is there to find: backends that are Reference but for one
 // fault.
+#include <algorithm>
 #include <cstring>
 
 #include <doctest/doctest.h>

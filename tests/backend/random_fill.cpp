@@ -1,6 +1,7 @@
 // How streams of bits become numbers.
 #include "kiln/backend/random_fill.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>

@@ -1,4 +1,5 @@
 // log_prob integrates to 1, and has the moments, the entropy and the cdf that the classes give.
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>

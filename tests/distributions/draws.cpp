@@ -1,4 +1,5 @@
 // Draws: their moments, shapes, supports, seeds and dtypes.
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // Gradients of log_prob, entropy, cdf and rsample against differences and means.
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>

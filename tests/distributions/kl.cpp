@@ -1,4 +1,5 @@
 // Divergences against quadrature, sums and means of draws.
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>

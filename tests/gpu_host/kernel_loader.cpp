@@ -1,4 +1,5 @@
 // A kernel's text becomes a shared object of this process.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

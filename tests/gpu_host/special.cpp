@@ -1,5 +1,6 @@
 // The kernels of special functions (kernels/special_*.k) as plain C++: each function once, whose
 // rows of the op table would take an hour together.
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>

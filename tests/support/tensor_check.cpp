@@ -1,6 +1,8 @@
 #include "tests/support/tensor_check.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace kiln::test {
 

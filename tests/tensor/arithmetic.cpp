@@ -1,6 +1,7 @@
 // Arithmetic of two tensors and of a tensor and a number: values for every dtype, broadcasting,
 // integer semantics, gradients of both operands, and lent or given operands. Expected values are
 // PyTorch's.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>

@@ -1,6 +1,7 @@
 // Fourier transforms: errors, edge cases, and long ones against the sum that defines them.
 #include "kiln/tensor/fft/fft.h"
 
+#include <cmath>
 #include <numbers>
 
 #include "kiln/tensor/complex/complex.h"

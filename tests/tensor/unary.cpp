@@ -1,4 +1,5 @@
 // Ops of one tensor. Expected values come from <cmath> in double precision.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>

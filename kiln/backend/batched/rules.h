@@ -1,6 +1,7 @@
 // How one call of a backend computes an op for a batch. Internal to batched_table.cpp.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <tuple>

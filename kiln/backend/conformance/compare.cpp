@@ -1,5 +1,6 @@
 // Comparing what a backend gave with what it should have given.
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "kiln/backend/conformance/runner.h"

@@ -1,4 +1,6 @@
 // Convolution and its two gradients: one loop over every product, in three directions.
+#include <algorithm>
+
 #include "kiln/backend/reference/activation.h"
 #include "kiln/backend/reference/elements.h"
 

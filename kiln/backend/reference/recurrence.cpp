@@ -1,4 +1,5 @@
 // Recurrences: one sequence after another, one step after another.
+#include <algorithm>
 #include <cmath>
 
 #include "kiln/backend/reference/elements.h"

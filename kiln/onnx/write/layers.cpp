@@ -1,4 +1,6 @@
 // Products, convolutions, pools, norms and attention as ONNX operators.
+#include <algorithm>
+
 #include "kiln/onnx/write/writer.h"
 #include "kiln/tensor/creation.h"
 

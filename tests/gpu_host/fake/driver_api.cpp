@@ -1,5 +1,6 @@
 // The functions themselves, with the types of NVIDIA's ABI.
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>

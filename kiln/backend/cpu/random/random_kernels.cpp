@@ -1,6 +1,7 @@
 #include "kiln/backend/cpu/random/random_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kiln/backend/cpu/kernel_table.h"
 #include "kiln/backend/random_fill.h"
