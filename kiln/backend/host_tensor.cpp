@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kiln/backend/host_destination.h"
+#include "kiln/backend/result_layout.h"
 #include "kiln/backend/window_math.h"
 #include "kiln/core/portable.h"
 
@@ -26,7 +27,9 @@ constinit thread_local HostTensor* destination = nullptr;
 Destination::Destination(HostTensor* x) : before_(std::exchange(destination, x)) {}
 Destination::~Destination() { destination = before_; }
 
-HostHandle empty(const Shape& shape, DType dtype, Device device) {
+namespace {
+
+HostHandle empty_strided(const Shape& shape, const Strides& strides, DType dtype, Device device) {
   if (destination != nullptr && destination->dtype() == dtype && destination->shape() == shape &&
       destination->device() == device) [[unlikely]] {
     return HostHandle::share(std::exchange(destination, nullptr));
@@ -40,8 +43,26 @@ HostHandle empty(const Shape& shape, DType dtype, Device device) {
   if (too_large && !shape.contains(0)) bytes = std::numeric_limits<uint64_t>::max();
   // Throws when too large, before strides wrap.
   Handle<Storage> storage = Storage::allocate(detail::memory_size(bytes));
-  return make_handle<HostTensor>(shape, dtype, device, contiguous_strides(shape), 0,
-                                 std::move(storage));
+  return make_handle<HostTensor>(shape, dtype, device, strides, 0, std::move(storage));
+}
+
+Lying lying(const HostTensor& x) { return {&x.shape(), &x.strides()}; }
+
+}  // namespace
+
+HostHandle empty(const Shape& shape, DType dtype, Device device) {
+  return empty_strided(shape, contiguous_strides(shape), dtype, device);
+}
+
+HostHandle empty_as(const Shape& shape, DType dtype, Device device, const HostTensor& x,
+                    const HostTensor* y, const HostTensor* z) {
+  if (x.is_contiguous() && x.shape() == shape) [[likely]]
+    return empty(shape, dtype, device);
+  // One that is absent says what the first one says.
+  return empty_strided(
+      shape,
+      result_strides(shape, {lying(x), lying(y == nullptr ? x : *y), lying(z == nullptr ? x : *z)}),
+      dtype, device);
 }
 
 HostHandle view(const HostHandle& x, const Shape& shape, const Strides& strides, int64_t offset) {

@@ -70,6 +70,10 @@ namespace host {
 
 // Fresh row-major memory.
 HostHandle empty(const Shape& shape, DType dtype, Device device);
+// Fresh memory for the result of an elementwise op on those operands (null where there is none),
+// which broadcast to the shape: it lies as they do (result_layout.h).
+HostHandle empty_as(const Shape& shape, DType dtype, Device device, const HostTensor& x,
+                    const HostTensor* y = nullptr, const HostTensor* z = nullptr);
 // x's memory, as a tensor whose writes x's version does not count, nor that one's x's.
 HostHandle own_version(const HostHandle& x);
 // Another view of the same storage.

@@ -38,8 +38,7 @@ ValueId Recorder::add_value(const ErasedTensor& x, Origin origin) {
   value.device = x->device();
   value.origin = origin;
   value.memory = memories_++;
-  if (const Layout layout = layout_of(x))
-    value.row_major = is_contiguous(x->shape(), *layout.strides);
+  value.set_layout(layout_of(x));
   held_.push_back(x);
   ids_[x.get()] = id;
   return id;

@@ -5,6 +5,7 @@
 #include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_destination.h"
 #include "kiln/core/cached_vector.h"
+#include "kiln/core/dim_order.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::graph {
@@ -53,6 +54,18 @@ void assign(const ErasedTensor& to, const ErasedTensor& from) {
   }
 }
 
+ErasedTensor permute(const ErasedTensor& x, const Dims& dims) {
+  const BackendTable& table = kiln::detail::table_of(x->device());
+  switch (kind_of(x->dtype())) {
+    case Kind::floating:
+      return table.float_permute(x, dims);
+    case Kind::integer:
+      return table.int_permute(x, dims);
+    default:
+      return table.bool_permute(x, dims);
+  }
+}
+
 // An operand, or a result, and where it lies.
 struct Whole {
   ErasedTensor x;
@@ -90,6 +103,10 @@ void run_into(const Node& node, Frame& frame, const ErasedTensor& there) {
 }
 
 }  // namespace
+
+Shape FusedRows::result_shape() const {
+  return order.rank() == 0 ? shape : permuted(shape, inverse(order));
+}
 
 void run_fused(const Node& node, Frame& frame) {
   const FusedRows& fused = *node.fused;
@@ -135,7 +152,11 @@ void run_fused(const Node& node, Frame& frame) {
       for (const ValueId id : fused.outputs) local[id].reset();
     }
   });
-  for (size_t i = 0; i < results.size(); ++i) frame[node.results[i]] = std::move(results[i].x);
+  for (size_t i = 0; i < results.size(); ++i) {
+    ErasedTensor& y = results[i].x;
+    const bool in_order = fused.order.rank() == 0;
+    frame[node.results[i]] = in_order ? std::move(y) : permute(y, inverse(fused.order));
+  }
 }
 
 }  // namespace kiln::graph

@@ -19,7 +19,8 @@ struct FusedRows {
     column,  // [rows, 1]
     number,  // one element
   };
-  Shape shape;                  // that of the results
+  Shape shape;                  // that of the results, with the dims as they lie in memory
+  Dims order;                   // which dims these are; of rank 0 where they are all in order
   int64_t rows = 1, inner = 1;  // the shape as a matrix
   std::vector<Source> sources;  // of the node's operands, in their order
   // Values are numbered anew: first the sources, then the results in their order.
@@ -27,6 +28,8 @@ struct FusedRows {
   std::vector<Node> nodes;
   std::vector<ValueId> outputs;  // what the node results in
   std::vector<DType> dtypes;     // of these
+
+  Shape result_shape() const;
 };
 
 void run_fused(const Node& node, Frame& frame);

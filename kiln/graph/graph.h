@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kiln/backend/dispatch/dispatch.h"
+#include "kiln/backend/layout.h"
 #include "kiln/graph/attribute.h"
 
 namespace kiln::graph {
@@ -36,9 +37,12 @@ struct Value {
   // Values of one number may share memory, others do not.
   int32_t memory = 0;
   bool row_major = false;  // how it lies in memory
+  Dims order;              // of its dims there, outermost first: where it is row-major but for that
   ErasedTensor constant;   // of Origin::constant
 
   int64_t bytes() const;
+  // Where layout is false, nothing is known.
+  void set_layout(const Layout& layout);
 };
 
 // A tensor that a node is given.

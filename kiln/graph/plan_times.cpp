@@ -21,7 +21,8 @@ std::string duration(double nanoseconds) {
 // Rows of one name are taken together, and so are fused groups that do the same.
 std::string label_of(const Node& node) {
   if (node.kind != NodeKind::fused) return node.name;
-  std::string out = concat("fused: ", node.fused->nodes.size(), " rows on ", node.fused->shape);
+  std::string out =
+      concat("fused: ", node.fused->nodes.size(), " rows on ", node.fused->result_shape());
   for (size_t i = 0; i < node.fused->nodes.size(); ++i) {
     out += (i == 0 ? ": " : ", ") + node.fused->nodes[i].name;
   }

@@ -15,6 +15,7 @@
 #include "kiln/tensor/elementwise/scalar_fit.h"
 #include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/interop.h"
+#include "kiln/tensor/memory_order.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/sequences.h"
 #include "kiln/tensor/value_check.h"
@@ -187,14 +188,24 @@ Tensor ones(const Shape& shape, TensorOptions options) {
   return filled("ones", shape, 1, options);
 }
 
-Tensor empty_like(const Tensor& x) { return empty(x.shape(), {x.dtype(), x.device()}); }
-Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), {x.dtype(), x.device()}); }
-Tensor ones_like(const Tensor& x) { return ones(x.shape(), {x.dtype(), x.device()}); }
-Tensor full_like(const Tensor& x, Scalar value) {
-  return full(x.shape(), value, {x.dtype(), x.device()});
+Tensor empty_like(const Tensor& x) {
+  return made_like(x, [&](const Shape& s) { return empty(s, {x.dtype(), x.device()}); });
 }
-Tensor rand_like(const Tensor& x) { return rand(x.shape(), {x.dtype(), x.device()}); }
-Tensor randn_like(const Tensor& x) { return randn(x.shape(), {x.dtype(), x.device()}); }
+Tensor zeros_like(const Tensor& x) {
+  return made_like(x, [&](const Shape& s) { return zeros(s, {x.dtype(), x.device()}); });
+}
+Tensor ones_like(const Tensor& x) {
+  return made_like(x, [&](const Shape& s) { return ones(s, {x.dtype(), x.device()}); });
+}
+Tensor full_like(const Tensor& x, Scalar value) {
+  return made_like(x, [&](const Shape& s) { return full(s, value, {x.dtype(), x.device()}); });
+}
+Tensor rand_like(const Tensor& x) {
+  return made_like(x, [&](const Shape& s) { return rand(s, {x.dtype(), x.device()}); });
+}
+Tensor randn_like(const Tensor& x) {
+  return made_like(x, [&](const Shape& s) { return randn(s, {x.dtype(), x.device()}); });
+}
 
 Tensor eye(int64_t n, TensorOptions options) { return eye(n, n, options); }
 

@@ -69,6 +69,7 @@ Tensor zeros(const Shape& shape, TensorOptions options = {});
 Tensor ones(const Shape& shape, TensorOptions options = {});
 // The dtype is the value's kind when none is given: i64, bool or default_dtype().
 Tensor full(const Shape& shape, Scalar value, TensorOptions options = {});
+// Of the shape and dtype and on the device of x; they lie in memory as x does.
 Tensor empty_like(const Tensor& x);
 Tensor zeros_like(const Tensor& x);
 Tensor ones_like(const Tensor& x);

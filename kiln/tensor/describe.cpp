@@ -9,6 +9,7 @@
 #include "kiln/core/kept_data.h"
 #include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex_impl.h"
+#include "kiln/tensor/memory_order.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -202,16 +203,27 @@ Tensor Tensor::clone() const {
   const Value& x = parts_or_value("clone", *this);
   const Device device = x.inner->device();
   const DType dtype = dtype_of_value(x);
+  Dims order = memory_order(x.inner);
+  // The parts of a complex number lie side by side.
+  if (is_complex() && order.rank() != 0 && order.back() != order.rank() - 1) order = {};
+  const bool plain = order.rank() == 0;
+  const Shape shape = plain ? shape_of(x) : permuted(shape_of(x), order);
+  const Dims dims = inverse(order);
   switch (kind_of(dtype)) {
-    case Kind::floating:
-      return wrap_like(*this, AD::assigned(AD::float_empty(shape_of(x), dtype, device), x));
+    case Kind::floating: {
+      ErasedTensor out = Dispatch::float_empty(shape, dtype, device);
+      if (!plain) out = Dispatch::float_permute(out, dims);
+      return wrap_like(*this, AD::assigned(Value{std::move(out)}, x));
+    }
     case Kind::integer: {
-      ErasedTensor out = Dispatch::int_empty(shape_of(x), dtype, device);
+      ErasedTensor out = Dispatch::int_empty(shape, dtype, device);
+      if (!plain) out = Dispatch::int_permute(out, dims);
       Dispatch::int_assign(out, x.inner);
       return wrap(std::move(out));
     }
     case Kind::boolean: {
-      ErasedTensor out = Dispatch::bool_empty(shape_of(x), device);
+      ErasedTensor out = Dispatch::bool_empty(shape, device);
+      if (!plain) out = Dispatch::bool_permute(out, dims);
       Dispatch::bool_assign(out, x.inner);
       return wrap(std::move(out));
     }

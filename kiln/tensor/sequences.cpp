@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kiln/backend/dispatch/views.h"
 #include "kiln/core/parallel.h"
 #include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex.h"
@@ -54,7 +55,15 @@ Tensor without(const char* op, const Tensor& x, bool upper, int64_t diagonal) {
     const Tensor mask = beside_diagonal(n, m, diagonal, upper, 2, x.device());
     return view_as_complex(parts.reshape(rows).masked_fill(mask, 0.0).reshape(parts.shape()));
   }
-  return x.masked_fill(beside_diagonal(n, m, diagonal, upper, 1, x.device()), Scalar(0));
+  // The mask lies as x does.
+  const Layout layout = layout_of(value_of(op, x).inner);
+  const int rank = shape.rank();
+  const bool turned = layout && (*layout.strides)[rank - 2] < (*layout.strides)[rank - 1];
+  diagonal = std::clamp(diagonal, -n - 1, m + 1);
+  const Tensor mask = turned
+                          ? beside_diagonal(m, n, -diagonal, !upper, 1, x.device()).transpose(0, 1)
+                          : beside_diagonal(n, m, diagonal, upper, 1, x.device());
+  return x.masked_fill(mask, Scalar(0));
 }
 
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,

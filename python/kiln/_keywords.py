@@ -189,8 +189,10 @@ def _call_with_out(function, out, args, kwargs):
 
 def _in_format(op, x, memory_format):
     """x laid out in memory as memory_format says."""
-    if not isinstance(x, _C.Tensor) or memory_format not in _LAST:
+    if not isinstance(x, _C.Tensor) or memory_format == "preserve_format":
         return x
+    if memory_format == "contiguous_format":
+        return x.contiguous()
     if x.dim() != _LAST[memory_format]:
         raise RuntimeError(
             f"{op}: memory_format {memory_format} needs {_LAST[memory_format]} dims; got {x.dim()}"
@@ -250,7 +252,8 @@ def _call(function, words, args, kwargs):
         return _in_format(op, args[0], memory_format)
     if out is not None:
         return _call_with_out(function, out, args, kwargs)
-    requires_grad = kwargs.pop("requires_grad", False) if memory_format in _LAST else None
+    made = memory_format != "preserve_format"
+    requires_grad = kwargs.pop("requires_grad", False) if made else None
     pinned = bool(words.get("pin_memory"))
     if pinned and requires_grad is None:
         requires_grad = kwargs.pop("requires_grad", False)  # of the pinned tensor, which is a leaf

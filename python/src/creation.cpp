@@ -78,8 +78,9 @@ void def_like(nb::module_& m, const char* name, F f) {
       [f](const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
           bool requires_grad) {
         Unlocked lock(x);
-        return Tensor(f(x.shape(), Options{dtype ? *dtype : x.dtype(),
-                                           device ? *device : x.device(), requires_grad}));
+        const Options options{dtype ? *dtype : x.dtype(), device ? *device : x.device(),
+                              requires_grad};
+        return kiln::detail::made_like(x, [&](const Shape& s) { return Tensor(f(s, options)); });
       },
       "input"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = nb::none(),
       "requires_grad"_a = false, "As the function without _like, in the shape and dtype of input.");
@@ -215,9 +216,9 @@ void bind_filled(nb::module_& m) {
          std::optional<Device> device, bool requires_grad) {
         const Scalar number = scalar_in(value);
         Unlocked lock(x);
-        return full(
-            x.shape(), number,
-            Options{dtype ? *dtype : x.dtype(), device ? *device : x.device(), requires_grad});
+        const Options options{dtype ? *dtype : x.dtype(), device ? *device : x.device(),
+                              requires_grad};
+        return kiln::detail::made_like(x, [&](const Shape& s) { return full(s, number, options); });
       },
       "input"_a, "fill_value"_a, nb::kw_only(), KILN_PY_OPTIONS);
   m.def(

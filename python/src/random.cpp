@@ -149,10 +149,10 @@ void def_like(nb::module_& m, const char* name, F f) {
       [f](const Tensor& x, Generator* generator, std::optional<DType> dtype,
           std::optional<Device> device, bool requires_grad) {
         Unlocked lock(x);
-        return Tensor(
-            f(x.shape(),
-              options_of(dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad),
-              generator));
+        const TensorOptions options =
+            options_of(dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+        return kiln::detail::made_like(
+            x, [&](const Shape& s) { return Tensor(f(s, options, generator)); });
       },
       "input"_a, nb::kw_only(), KILN_PY_GENERATOR, KILN_PY_OPTIONS,
       "As the function without _like, in the shape and dtype of input.");
@@ -200,8 +200,9 @@ void bind_drawing(nb::module_& m, TensorClass& c) {
          std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
         const TensorOptions options =
             options_of(dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
-        return b ? randint(a, *b, x.shape(), options, generator)
-                 : randint(0, a, x.shape(), options, generator);
+        return kiln::detail::made_like(x, [&](const Shape& s) {
+          return randint(b ? a : 0, b.value_or(a), s, options, generator);
+        });
       },
       "input"_a, "low"_a, "high"_a = nb::none(), nb::kw_only(), KILN_PY_GENERATOR, KILN_PY_OPTIONS,
       "Random integers in [low, high), or in [0, low), in the shape of input.");

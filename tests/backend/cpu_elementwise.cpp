@@ -130,17 +130,25 @@ TEST_CASE("Cpu: operands that all lie another way than the result") {
   });
 }
 
-TEST_CASE("Cpu: a large result of operands that lie another way") {
+TEST_CASE("Cpu: a large result lies as its first operand") {
   const HostHandle x = random_tensor({4096, 4608}, f32, 1);  // 75 MB: past the caches
-  const HostHandle turned = CpuOps::float_add_scalar(host::permute(x, {1, 0}), Scalar(1.0));
-  const auto* from = x->data_as<const float>();
-  const auto* to = turned->data_as<const float>();
-  bool right = true;
+  const HostHandle y = random_tensor({4608, 4096}, f32, 2);
+  const HostHandle turned = CpuOps::float_add(host::permute(x, {1, 0}), y);
+  const HostHandle straight = CpuOps::float_add(y, host::permute(x, {1, 0}));
+  REQUIRE(turned->strides() == Strides{1, 4608});
+  REQUIRE(straight->strides() == Strides{4096, 1});
+  const auto* left = x->data_as<const float>();
+  const auto* right = y->data_as<const float>();
+  const auto* one = turned->data_as<const float>();
+  const auto* other = straight->data_as<const float>();
+  bool same = true;
   for (int64_t i = 0; i < 4096; ++i) {
-    for (int64_t j = 0; j < 4608; ++j)
-      right = right && to[j * 4096 + i] == from[i * 4608 + j] + 1.0f;
+    for (int64_t j = 0; j < 4608; ++j) {
+      const float want = left[i * 4608 + j] + right[j * 4096 + i];
+      same = same && one[i * 4608 + j] == want && other[j * 4096 + i] == want;
+    }
   }
-  CHECK(right);
+  CHECK(same);
 }
 
 TEST_CASE("Cpu: an output larger than the caches") {
@@ -384,25 +392,38 @@ TEST_CASE("Cpu: casts between every pair of dtypes") {
                                       1e40,
                                       std::numeric_limits<double>::infinity(),
                                       std::numeric_limits<double>::quiet_NaN()};
+  // Alone, behind blocks of numbers that fit every dtype, and each one for all.
+  std::vector<double> long_values(150, 3.0);
+  for (size_t i = 0; i < 140; ++i) long_values[i] = static_cast<double>(i % 100);
+  long_values.insert(long_values.end(), values.begin(), values.end());
   const DType dtypes[] = {f64, f32, f16, bf16, i64, i32, i16, i8, u8, bool_};
-  const TensorData data(values, Shape{static_cast<int64_t>(values.size())});
-  for (const DType from : dtypes) {
-    const TensorData source = data.cast(from);
-    const HostHandle x = host::from_data(source, Device());
-    for (const DType to : dtypes) {
-      CAPTURE(to_string(from));
-      CAPTURE(to_string(to));
-      const std::vector<double> want = source.cast(to).to_doubles();
-      const HostHandle got = is_floating_point(from) ? CpuOps::float_cast(x, to)
-                             : from == bool_         ? CpuOps::bool_into_float(x, to)
-                                                     : CpuOps::int_cast(x, to);
-      const std::vector<double> have = values_of(got);
-      for (size_t i = 0; i < want.size(); ++i) {
-        CAPTURE(values[i]);
-        CHECK((have[i] == want[i] || (std::isnan(have[i]) && std::isnan(want[i]))));
+  const auto check = [](const TensorData& source, const HostHandle& x, DType to) {
+    CAPTURE(to_string(source.dtype()));
+    CAPTURE(to_string(to));
+    const std::vector<double> want = source.cast(to).to_doubles();
+    const HostHandle got = is_floating_point(source.dtype()) ? CpuOps::float_cast(x, to)
+                           : source.dtype() == bool_         ? CpuOps::bool_into_float(x, to)
+                                                             : CpuOps::int_cast(x, to);
+    const std::vector<double> have = values_of(got);
+    for (size_t i = 0; i < have.size(); ++i) {
+      const double expected = want[want.size() == 1 ? 0 : i];
+      CAPTURE(i);
+      CHECK((have[i] == expected || (std::isnan(have[i]) && std::isnan(expected))));
+    }
+  };
+  at_every_target([&] {
+    for (const DType from : dtypes) {
+      const auto size = static_cast<int64_t>(long_values.size());
+      const TensorData all = TensorData(long_values, Shape{size}).cast(from);
+      for (const DType to : dtypes) {
+        check(all, host::from_data(all, Device()), to);
+        for (const double value : values) {
+          const TensorData one = TensorData(std::vector<double>{value}, Shape{1}).cast(from);
+          check(one, host::expand(host::from_data(one, Device()), {17}), to);
+        }
       }
     }
-  }
+  });
 }
 
 TEST_CASE("Cpu: 16-bit floats convert as their scalar forms do, all of them") {

@@ -48,7 +48,7 @@ struct WrongDtype : Meta {
   }
 };
 struct WrongStrides : Meta {
-  static MetaHandle float_neg(Arg<MetaHandle> x) {
+  static MetaHandle float_cumsum(Arg<MetaHandle> x, int) {
     return make_handle<MetaTensor>(x->shape(), x->dtype(), x->device(), x->strides(), 0,
                                    x->storage());
   }
@@ -72,7 +72,7 @@ bool finds(const std::string& op, const std::string& words) {
 TEST_CASE("meta: a wrong rule is found and named") {
   CHECK(finds<WrongShape>("float_softmax", "; expected float32 ["));
   CHECK(finds<WrongDtype>("float_argmax", "result 0 is int32"));
-  CHECK(finds<WrongStrides>("float_neg", "permuted: result 0"));
+  CHECK(finds<WrongStrides>("float_cumsum", "permuted: result 0"));
   CHECK(finds<Throws>("float_relu", "needs values"));
 }
 

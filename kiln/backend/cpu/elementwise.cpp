@@ -7,7 +7,6 @@
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
 #include "kiln/backend/cpu/elementwise/plan.h"
-#include "kiln/backend/cpu/elementwise/tiles.h"
 
 namespace kiln::cpu {
 namespace {
@@ -20,8 +19,7 @@ constexpr int64_t kSlack = 64;
 // operands that are gathered by whole rows, those shorter than that, or than that where they are
 // converted.
 constexpr int64_t kShortRow = 16, kShortWholeRow = 80, kShortConvertedRow = 128;
-// Elements from which an operand with its dims in another order is turned: tile by tile where all
-// are, else copied to row-major order first.
+// Elements from which an operand with its dims in another order is copied to row-major order first.
 constexpr int64_t kReorderFrom = 2048;
 
 template <class U>
@@ -138,36 +136,6 @@ class Runner {
       run_rows(at, end - begin);
     } else {
       run_gathered(at, end - begin);
-    }
-  }
-
-  // Tiles [begin, end) of operands that lie the other way round.
-  void run_tiles(const Tiles& tiles, int64_t begin, int64_t end, bool stream) const {
-    alignas(64) char results[Tiles::kElements * 8 + kSlack];
-    const int last = plan_.rank - 1;
-    const int64_t item = plan_.operands[0].item;
-    for (int64_t tile = begin; tile < end; ++tile) {
-      const TilePosition at(plan_, tiles, tile);
-      KernelArgs args = start();
-      for (int k = 1; k < plan_.count; ++k) {
-        args.in[k - 1] = at.address(plan_, plan_.operands[k]);
-        if (plan_.operands[k].constant) args.scalars |= 1u << (k - 1);
-      }
-      args.out = results;
-      args.n = tiles.is_dense ? at.rows * at.columns : at.columns;
-      for (int64_t r = 0; r < (tiles.is_dense ? 1 : at.rows); ++r) {
-        if (converts_) {
-          run_buffered(args);
-        } else {
-          op_.kernel(args);
-        }
-        for (int k = 1; k < plan_.count; ++k) {
-          args.in[k - 1] =
-              static_cast<const char*>(args.in[k - 1]) + plan_.operands[k].strides[last];
-        }
-        args.out = static_cast<char*>(args.out) + at.columns * item;
-      }
-      turn_tile(plan_, tiles, at, results, stream);
     }
   }
 
@@ -317,11 +285,36 @@ bool is_transposed(const HostTensor& x, const Shape& shape) {
 
 }  // namespace
 
+namespace {
+
+// x, read in the shape, with its dims in another order.
+HostHandle turned(const HostTensor& x, const Shape& shape, const Dims& order) {
+  return make_handle<HostTensor>(permuted(shape, order), x.dtype(), x.device(),
+                                 permuted(host::broadcast_strides(x, shape), order), x.offset(),
+                                 x.storage());
+}
+
+}  // namespace
+
 void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
                      const HostTensor* const* inputs, bool fresh) {
   const Shape& shape = out.shape();
   const int64_t n = shape.numel();
   if (n == 0) return;
+  if (!out.is_contiguous()) {
+    // With the dims in the order of the output's: what lies without gaps is row-major so.
+    const Dims order = by_stride(out.strides());
+    const HostHandle to = turned(out, shape, order);
+    if (to->is_contiguous()) {
+      HostHandle now[3];
+      const HostTensor* turned_inputs[3] = {};
+      for (int k = 0; k < op.inputs; ++k) {
+        now[k] = turned(*inputs[k], shape, order);
+        turned_inputs[k] = now[k].get();
+      }
+      return run_elementwise(op, *to, turned_inputs, fresh);
+    }
+  }
   const auto plan_of = [&](const HostTensor* const* xs) {
     Plan plan;
     add_operand(plan, out, shape, op.raw);
@@ -330,22 +323,8 @@ void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
     return plan;
   };
   Plan plan = plan_of(inputs);
-  const auto streams = [&] {
-    const Operand& to = plan.operands[0];
-    return fresh && to.linear && should_stream(n * to.item) &&
-           (plan.rank == 1 || plan.inner() * to.item % 64 == 0) &&
-           reinterpret_cast<uintptr_t>(to.data) % 64 == 0;
-  };
   HostHandle reordered[3];
   if (plan.rank > 1 && n >= kReorderFrom) {
-    const Tiles tiles(plan);
-    if (tiles.along >= 0) {
-      const Runner runner(op, plan, false);
-      const bool stream = streams();
-      return parallel_for(
-          tiles.count(plan), std::max<int64_t>(1, kGrain / (tiles.rows * tiles.columns)),
-          [&](int64_t begin, int64_t end) { runner.run_tiles(tiles, begin, end, stream); });
-    }
     const HostTensor* now[3] = {};
     for (int k = 0; k < op.inputs; ++k) {
       now[k] = inputs[k];
@@ -356,7 +335,11 @@ void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
     }
     if (!std::equal(now, now + op.inputs, inputs)) plan = plan_of(now);
   }
-  const Runner runner(op, plan, streams());
+  const Operand& to = plan.operands[0];
+  const bool stream = fresh && to.linear && should_stream(n * to.item) &&
+                      (plan.rank == 1 || plan.inner() * to.item % 64 == 0) &&
+                      reinterpret_cast<uintptr_t>(to.data) % 64 == 0;
+  const Runner runner(op, plan, stream);
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) { runner.run(begin, end); });
 }
 
@@ -364,18 +347,21 @@ Output::Output(const Arg<HostHandle>& x, const Shape& shape, DType dtype, const 
                const HostTensor* third) {
   choose(x, shape, dtype, other, third);
   if (!tensor_) {
-    tensor_ = host::empty(shape, dtype, x->device());
+    tensor_ = host::empty_as(shape, dtype, x->device(), *x.get(), other, third);
     fresh_ = true;
   }
 }
 
 Output::Output(const Arg<HostHandle>& x, const Arg<HostHandle>& y, const Shape& shape,
                DType dtype) {
-  const Device device = x->device();
   choose(x, shape, dtype, y.get().get(), nullptr);
-  if (!tensor_ && host::can_donate(y, shape, dtype)) tensor_ = y.take();
+  // A number, or nothing but row-major operands, leave the order to y.
+  if (!tensor_ && (x->numel() == 1 || (x->is_contiguous() && x->shape() == shape)) &&
+      host::can_donate(y, shape, dtype)) {
+    tensor_ = y.take();
+  }
   if (!tensor_) {
-    tensor_ = host::empty(shape, dtype, device);
+    tensor_ = host::empty_as(shape, dtype, x->device(), *x.get(), y.get().get());
     fresh_ = true;
   }
 }

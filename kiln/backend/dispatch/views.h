@@ -36,4 +36,8 @@ inline Layout layout_of(const ErasedTensor& x) {
   return detail::views_of(x).layout(x);
 }
 
+// The dims of the result of an elementwise op on x (result_layout.h), outermost first; of rank 0
+// where it is row-major, or where x's layout is not known.
+Dims memory_order(const ErasedTensor& x);
+
 }  // namespace kiln

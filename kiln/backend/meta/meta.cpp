@@ -1,5 +1,7 @@
 #include "kiln/backend/meta/meta.h"
 
+#include "kiln/backend/result_layout.h"
+
 namespace kiln {
 
 namespace op {
@@ -29,14 +31,31 @@ namespace meta {
 // The rules alone: no row comes from BackendDefaults.
 struct OwnRows : Rows<MetaTypes> {};
 
-MetaHandle fresh(const Shape& shape, DType dtype, Device device) {
+namespace {
+
+MetaHandle fresh_strided(const Shape& shape, const Strides& strides, DType dtype, Device device) {
   int64_t bytes = 0;
   const int64_t numel = checked_numel("empty", shape);
   if (__builtin_mul_overflow(numel, static_cast<int64_t>(size_of(dtype)), &bytes)) {
     throw_error<ValueError>("empty: the tensor is too large; got shape ", shape, " of ", dtype);
   }
-  return make_handle<MetaTensor>(shape, dtype, device, contiguous_strides(shape), 0,
-                                 make_handle<MetaStorage>(bytes));
+  return make_handle<MetaTensor>(shape, dtype, device, strides, 0, make_handle<MetaStorage>(bytes));
+}
+
+}  // namespace
+
+MetaHandle fresh(const Shape& shape, DType dtype, Device device) {
+  return fresh_strided(shape, contiguous_strides(shape), dtype, device);
+}
+
+MetaHandle fresh_as(const Shape& shape, DType dtype, std::initializer_list<MetaHandle> operands) {
+  const MetaHandle& x = *operands.begin();
+  const auto lying = [&](size_t i) {  // one that is absent says what the first one says
+    const MetaHandle& y = i < operands.size() ? operands.begin()[i] : x;
+    return Lying{&y->shape(), &y->strides()};
+  };
+  return fresh_strided(shape, result_strides(shape, {lying(0), lying(1), lying(2)}), dtype,
+                       x->device());
 }
 
 MetaHandle view(const MetaHandle& x, const Shape& shape, const Strides& strides, int64_t offset) {

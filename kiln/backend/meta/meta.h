@@ -1,8 +1,9 @@
 // Meta: the backend whose tensors have a shape, a dtype and strides, and no values. Device "meta".
 //
 // Each row of ops.def has its rule here: what its result looks like, told by the operands alone.
-// Results are row-major, as those of Cpu are; reshape, permute, expand and slice are views wherever
-// Cpu's are. What needs values throws NotImplementedError.
+// Results lie as those of Cpu do: those of elementwise ops as their operands, others row-major.
+// reshape, permute, expand and slice are views wherever Cpu's are. What needs values throws
+// NotImplementedError.
 //
 // The rows stand in a template, so that those which BackendDefaults would compose can be told from
 // those which have a rule (rows_without_rule).
@@ -50,11 +51,19 @@ inline M reduced(const T& x, const Dims& dims, bool keepdim) {
 inline Shape together(const T& x, const T& y) {
   return broadcast_shapes("meta", x->shape(), y->shape());
 }
-inline M broadcast(const T& x, const T& y) { return of_shape(x, together(x, y)); }
-inline M broadcast(const T& x, const T& y, const T& z) {
-  return of_shape(x, broadcast_shapes("meta", together(x, y), z->shape()));
+// Results of elementwise ops.
+inline M as(const T& x, DType dtype) { return fresh_as(x->shape(), dtype, {x.get()}); }
+inline M as(const T& x) { return as(x, x->dtype()); }
+inline M broadcast(const T& x, const T& y) {
+  return fresh_as(together(x, y), x->dtype(), {x.get(), y.get()});
 }
-inline M compared(const T& x, const T& y) { return of_shape(x, together(x, y), DType::boolean); }
+inline M broadcast(const T& x, const T& y, const T& z) {
+  return fresh_as(broadcast_shapes("meta", together(x, y), z->shape()), x->dtype(),
+                  {x.get(), y.get(), z.get()});
+}
+inline M compared(const T& x, const T& y) {
+  return fresh_as(together(x, y), DType::boolean, {x.get(), y.get()});
+}
 inline M reshaped(const T& x, const Shape& shape) {
   M out = window::try_reshape(x.get(), shape);
   return out ? out : of_shape(x, shape);
@@ -106,15 +115,15 @@ struct Rows : Base {
 #undef KILN_META_KIND
 
 #define KILN_META_SAME(name) \
-  static M name(T x) { return like(x); }
+  static M name(T x) { return as(x); }
 #define KILN_META_BINARY(name) \
   static M name(T x, T y) { return broadcast(x, y); }
 #define KILN_META_COMPARE(name) \
   static M name(T x, T y) { return compared(x, y); }
 #define KILN_META_COMPARE_SCALAR(name) \
-  static M name(T x, Scalar) { return like(x, DType::boolean); }
+  static M name(T x, Scalar) { return as(x, DType::boolean); }
 #define KILN_META_SCALAR(name) \
-  static M name(T x, Scalar) { return like(x); }
+  static M name(T x, Scalar) { return as(x); }
 #define KILN_META_REDUCE(name) \
   static M name(T x, const Dims& dims, bool keepdim) { return reduced(x, dims, keepdim); }
 #define KILN_META_ALONG(name) \
@@ -131,10 +140,8 @@ struct Rows : Base {
   static M kind##_random(const Shape& shape, Distribution, RandomStream, DType dtype, Device on) { \
     return fresh(shape, dtype, on);                                                                \
   }                                                                                                \
-  static M kind##_cast(T x, DType dtype) {                                                         \
-    return x->dtype() == dtype ? x.get() : like(x, dtype);                                         \
-  }                                                                                                \
-  static M kind##_into_bool(T x) { return like(x, DType::boolean); }                               \
+  static M kind##_cast(T x, DType dtype) { return x->dtype() == dtype ? x.get() : as(x, dtype); }  \
+  static M kind##_into_bool(T x) { return as(x, DType::boolean); }                                 \
   static M kind##_scatter_add(T x, int, T, T) { return like(x); }                                  \
   static M kind##_index_add(T x, int, T, T) { return like(x); }                                    \
   static M kind##_scatter_reduce(T x, int, T, T, ScatterReduction) { return like(x); }             \
@@ -189,7 +196,7 @@ struct Rows : Base {
   static M float_arange(double, double, int64_t count, DType dtype, Device on) {
     return fresh({count}, dtype, on);
   }
-  static M float_into_int(T x, DType dtype) { return like(x, dtype); }
+  static M float_into_int(T x, DType dtype) { return as(x, dtype); }
   static M float_bag_sum(T table, T, T starts, bool) {
     return of_shape(table, {starts->shape()[0] - 1, table->shape()[1]});
   }
@@ -203,7 +210,7 @@ struct Rows : Base {
   KILN_META_SCALAR(float_remainder_scalar)
   KILN_META_SCALAR(float_pow_scalar)
   KILN_META_SCALAR(float_rdiv_scalar)
-  static M float_clamp(T x, double, double) { return like(x); }
+  static M float_clamp(T x, double, double) { return as(x); }
   KILN_META_SAME(float_square)
   KILN_META_SAME(float_sqrt)
   KILN_META_SAME(float_rsqrt)
@@ -231,12 +238,12 @@ struct Rows : Base {
   KILN_META_SAME(float_ceil)
   KILN_META_SAME(float_round)
   KILN_META_SAME(float_trunc)
-  static M float_unary(T x, const UnaryFunction&) { return like(x); }
+  static M float_unary(T x, const UnaryFunction&) { return as(x); }
   static M float_binary(T x, T y, const BinaryFunction&) { return broadcast(x, y); }
   static M float_ternary(T x, T y, T z, const TernaryFunction&) { return broadcast(x, y, z); }
   static M float_binary_sum(T x, T, const BinaryFunction&, double) { return of_shape(x, {}); }
-  static M float_is_nan(T x) { return like(x, DType::boolean); }
-  static M float_is_inf(T x) { return like(x, DType::boolean); }
+  static M float_is_nan(T x) { return as(x, DType::boolean); }
+  static M float_is_inf(T x) { return as(x, DType::boolean); }
 
   KILN_META_REDUCE(float_mean)
   KILN_META_REDUCE(float_nansum)
@@ -265,7 +272,7 @@ struct Rows : Base {
   KILN_META_BINARY(float_tanh_backward)
   KILN_META_SAME(float_silu)
   KILN_META_BINARY(float_silu_backward)
-  static M float_gelu(T x, bool) { return like(x); }
+  static M float_gelu(T x, bool) { return as(x); }
   static M float_gelu_backward(T g, T x, bool) { return broadcast(g, x); }
   KILN_META_ALONG(float_softmax)
   KILN_META_ALONG(float_log_softmax)
@@ -365,9 +372,9 @@ struct Rows : Base {
     const int rank = x->shape().rank();
     return of_shape(x, infer::resized(x->shape(), rank - 1, y->shape()[rank - 2]));
   }
-  static M float_complex_mul(T x, T y, bool) { return broadcast(x, y); }
-  KILN_META_BINARY(float_complex_div)
-  KILN_META_BINARY(float_complex_pow)
+  static M float_complex_mul(T x, T y, bool) { return of_shape(x, together(x, y)); }
+  static M float_complex_div(T x, T y) { return of_shape(x, together(x, y)); }
+  static M float_complex_pow(T x, T y) { return of_shape(x, together(x, y)); }
   static M float_complex_abs(T x) { return of_shape(x, infer::without_parts(x->shape())); }
   static M float_complex_unary(T x, ComplexFunction) { return like(x); }
   static M float_complex_rows(T x) {
@@ -420,11 +427,7 @@ struct Rows : Base {
   }
   static std::tuple<M, M, M> float_attention_backward(T, T q, T k, T v, OptT, T, T,
                                                       const AttentionOptions&) {
-    const auto gradient = [](T x) {  // those of 16-bit floats are rounded into row-major tensors
-      const bool is_half = infer::statistics(x->dtype()) != x->dtype();
-      return is_half ? of_shape(x, x->shape()) : heads(x, x->shape());
-    };
-    return {gradient(q), gradient(k), gradient(v)};
+    return {heads(q, q->shape()), heads(k, k->shape()), heads(v, v->shape())};
   }
   static std::tuple<M, M, M> float_recurrence(T x, T h, OptT, T, OptT,
                                               const RecurrenceOptions& options) {
@@ -454,8 +457,8 @@ struct Rows : Base {
   static M int_arange(int64_t, int64_t, int64_t count, DType dtype, Device on) {
     return fresh({count}, dtype, on);
   }
-  static M int_into_float(T x, DType dtype) { return like(x, dtype); }
-  static M int_clamp(T x, int64_t, int64_t) { return like(x); }
+  static M int_into_float(T x, DType dtype) { return as(x, dtype); }
+  static M int_clamp(T x, int64_t, int64_t) { return as(x); }
   KILN_META_BINARY(int_bitwise_and)
   KILN_META_BINARY(int_bitwise_or)
   KILN_META_BINARY(int_bitwise_xor)
@@ -468,8 +471,8 @@ struct Rows : Base {
   static M bool_full(const Shape& shape, bool, Device on) {
     return fresh(shape, DType::boolean, on);
   }
-  static M bool_into_float(T x, DType dtype) { return like(x, dtype); }
-  static M bool_into_int(T x, DType dtype) { return like(x, dtype); }
+  static M bool_into_float(T x, DType dtype) { return as(x, dtype); }
+  static M bool_into_int(T x, DType dtype) { return as(x, dtype); }
   // The size of the result is one of the values.
   static M bool_nonzero(T) { throw_no_values("bool_nonzero"); }
   KILN_META_BINARY(bool_and)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <initializer_list>
 
 #include "kiln/backend/layout.h"
 #include "kiln/backend/options.h"
@@ -80,6 +81,8 @@ namespace meta {
 
 // A row-major tensor of its own. Throws ValueError where the bytes do not fit 63 bits.
 MetaHandle fresh(const Shape& shape, DType dtype, Device device);
+// A tensor of its own that lies as the result of an elementwise op on the operands.
+MetaHandle fresh_as(const Shape& shape, DType dtype, std::initializer_list<MetaHandle> operands);
 // Another window on x's storage.
 MetaHandle view(const MetaHandle& x, const Shape& shape, const Strides& strides, int64_t offset);
 

@@ -243,7 +243,7 @@ class Reader {
     value.memory = id;
     if (const Layout layout = layout_of(x)) {
       value.memory = memories_.try_emplace(layout.storage, id).first->second;
-      value.row_major = is_contiguous(x->shape(), *layout.strides);
+      value.set_layout(layout);
     }
     frame_.slots.push_back(std::move(x));
     return id;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "kiln/core/cache_size.h"
+#include "kiln/core/dim_order.h"
 #include "kiln/graph/fused.h"
 #include "kiln/graph/passes/effects.h"
 #include "kiln/graph/passes/elementwise_rows.h"
@@ -23,10 +24,19 @@ constexpr int64_t kMostInner = 8192;
 
 // Rows on one shape that will run together.
 struct Group {
-  Shape shape;
-  int split = -1;  // dims before it are the matrix's rows; -1: no operand says
+  ValueId like = kNoValue;  // one of its results
+  int split = -1;           // dims before it are the matrix's rows; -1: no operand says
   std::vector<Node> nodes;
 };
+
+// The shape with its dims in the order in which the value lies.
+Shape in_memory(const Value& x) {
+  return x.order.rank() == 0 ? x.shape : permuted(x.shape, x.order);
+}
+
+bool lie_alike(const Value& x, const Value& y) {
+  return x.shape == y.shape && x.row_major == y.row_major && x.order == y.order;
+}
 
 class Fusion {
  public:
@@ -50,17 +60,24 @@ class Fusion {
   }
 
  private:
-  // How an operand of this shape lies beside the common one, and where it must be split.
+  // How an operand lies beside a result, and where that must be split: at a dim of in_memory().
   struct Place {
     Source source;
     int split = -1;
   };
-  static std::optional<Place> place_of(const Shape& x, const Shape& all) {
-    if (x == all) return Place{Source::matrix};
-    if (x.numel() == 1) return Place{Source::number};
+  static std::optional<Place> place_of(const Value& x, const Value& y) {
+    if (lie_alike(x, y)) return Place{Source::matrix};
+    if (x.shape.numel() == 1) return Place{Source::number};
+    if (!x.row_major || x.shape == y.shape) return std::nullopt;
+    const Shape all = in_memory(y);
     const int rank = all.rank();
     Shape padded = Shape::filled(rank, 1);
-    for (int d = 0; d < x.rank(); ++d) padded[rank - x.rank() + d] = x[d];
+    for (int d = 0; d < x.shape.rank(); ++d) padded[rank - x.shape.rank() + d] = x.shape[d];
+    if (y.order.rank() != 0) {
+      const Strides strides = permuted(contiguous_strides(padded), y.order);
+      padded = permuted(padded, y.order);
+      if (!is_contiguous(padded, strides)) return std::nullopt;
+    }
     int first = 0;  // [1, .., 1, trailing dims]
     while (first < rank && padded[first] == 1 && all[first] != 1) ++first;
     bool trailing = first > 0;
@@ -79,24 +96,26 @@ class Fusion {
     if (y.device.type != kCpu) return "another device";
     if (y.shape.numel() < kLeastElements) return "they are small";
     if (node.has_effect() || effects_.is_written(node.results[0])) return "written in place";
-    if (!y.row_major) return "not row-major";
+    if (!y.row_major && y.order.rank() == 0) return "they have gaps";
     const char* why = nullptr;
     node.each_operand([&](const Operand& o) {
       const Value& x = graph_[o.value];
       if (o.value == node.results[0]) why = "it gives its operand";
       if (effects_.is_written(o.value)) why = "written in place";
-      if (!x.row_major) why = "not row-major";
-      if (!place_of(x.shape, y.shape)) why = "broadcast along a dim in the middle";
+      if (place_of(x, y)) return;
+      const bool plain = x.row_major && y.row_major;
+      why = plain ? "broadcast along a dim in the middle" : "they lie in different orders";
     });
     return why;
   }
 
   // The split that a node asks for; false when it asks for two.
   bool split_of(const Node& node, int& split) const {
-    const Shape& shape = graph_[node.results[0]].shape;
+    const Value& y = graph_[node.results[0]];
+    const Shape shape = in_memory(y);
     bool fits = true;
     node.each_operand([&](const Operand& o) {
-      const Place place = *place_of(graph_[o.value].shape, shape);
+      const Place place = *place_of(graph_[o.value], y);
       if (place.split < 0) return;
       int64_t inner = 1;
       for (int d = place.split; d < shape.rank(); ++d) inner *= shape[d];
@@ -115,11 +134,11 @@ class Fusion {
       out_.push_back(std::move(node));
       return;
     }
-    const Shape& shape = graph_[node.results[0]].shape;
+    const Value& y = graph_[node.results[0]];
     int key = -1;
     for (const auto& [k, group] : groups_) {
       int split = group.split;
-      if (group.shape == shape && split_of(node, split)) key = k;
+      if (lie_alike(graph_[group.like], y) && split_of(node, split)) key = k;
     }
     if (key < 0) {
       int split = -1;
@@ -130,7 +149,7 @@ class Fusion {
         return;
       }
       key = next_++;
-      groups_[key].shape = shape;
+      groups_[key].like = node.results[0];
     }
     close_needed(node, key);
     Group& group = groups_[key];
@@ -187,7 +206,7 @@ class Fusion {
       node.each_operand([&](const Operand& o) {
         if (const auto own = made.find(o.value); own != made.end()) {
           ++own->second;
-        } else if (graph_[o.value].shape == group.shape) {
+        } else if (graph_[o.value].shape == graph_[group.like].shape) {
           streams.insert(o.value);
         }
       });
@@ -200,10 +219,12 @@ class Fusion {
 
   Node fused(Group group) {
     auto rows = std::make_shared<FusedRows>();
-    rows->shape = group.shape;
-    const int split = group.split < 0 ? group.shape.rank() : group.split;
-    for (int d = 0; d < group.shape.rank(); ++d) {
-      (d < split ? rows->rows : rows->inner) *= group.shape[d];
+    const Value& like = graph_[group.like];
+    rows->shape = in_memory(like);
+    rows->order = like.order;
+    const int split = group.split < 0 ? rows->shape.rank() : group.split;
+    for (int d = 0; d < rows->shape.rank(); ++d) {
+      (d < split ? rows->rows : rows->inner) *= rows->shape[d];
     }
     Node out;
     out.kind = NodeKind::fused;
@@ -219,7 +240,7 @@ class Fusion {
           ++own->second;
         } else if (numbers.try_emplace(o.value, static_cast<ValueId>(numbers.size())).second) {
           out.arguments[0].operands.push_back({o.value, false, false});
-          rows->sources.push_back(place_of(graph_[o.value].shape, group.shape)->source);
+          rows->sources.push_back(place_of(graph_[o.value], like)->source);
         }
       });
     }
@@ -255,7 +276,7 @@ class Fusion {
     rows->nodes = std::move(local.nodes);
     if (report_ != nullptr) {
       report_->lines.push_back(
-          concat("fused: ", rows->nodes.size(), " rows on ", group.shape, ": ", names));
+          concat("fused: ", rows->nodes.size(), " rows on ", like.shape, ": ", names));
     }
     out.fused = std::move(rows);
     return out;

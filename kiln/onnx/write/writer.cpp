@@ -120,12 +120,15 @@ void Writer::translate(const Node& node) {
   refuse(node, "no ONNX operators stand for this row");
 }
 
-// A window of the memory of a tensor that is row-major and alone in it: elements by their places.
+// A window of the memory of a tensor that fills it and is alone in it: elements by their places.
 void Writer::translate_window(const Node& node) {
   const ValueId id = node.arguments[0].operands[0].value;
-  if (views_.contains(id) || !graph_[id].row_major || writes_.contains(graph_[id].memory)) {
+  const graph::Value& x = graph_[id];
+  if (views_.contains(id) || (!x.row_major && x.order.rank() == 0) || writes_.contains(x.memory)) {
     refuse(node, "a window of memory that other tensors share");
   }
+  const std::string memory = x.order.rank() == 0 ? in(node, 0) : permuted(in(node, 0), x.order);
+  const std::string flat = reshaped(memory, {x.shape.numel()});
   const Shape &shape = get<Shape>(node, 1), &strides = get<Shape>(node, 2);
   if (has_free_sizes_) {
     const auto place = [&](int64_t v) { return number_of(Scalar(v), DType::i64); };
@@ -136,7 +139,6 @@ void Writer::translate_window(const Node& node) {
       const std::string i = add("Range", {place(0), place(shape[d]), place(1)});
       picks = add("Add", {picks, reshaped(add("Mul", {i, place(strides[d])}), along)});
     }
-    const std::string flat = reshaped(in(node, 0), {graph_[id].shape.numel()});
     return out(node, add("Gather", {flat, picks}, {{"axis", int64_t{0}}}));
   }
   std::vector<int64_t> places(static_cast<size_t>(shape.numel()));
@@ -146,7 +148,6 @@ void Writer::translate_window(const Node& node) {
     for (int d = 0; d < shape.rank(); ++d) place += at[d] * strides[d];
     for (int d = shape.rank() - 1; d >= 0 && ++at[d] == shape[d]; --d) at[d] = 0;
   }
-  const std::string flat = reshaped(in(node, 0), {graph_[id].shape.numel()});
   const std::string picks = constant(TensorData(places, shape));
   out(node, add("Gather", {flat, picks}, {{"axis", int64_t{0}}}));
 }

@@ -12,6 +12,7 @@
 
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/linalg/linalg.h"
+#include "kiln/tensor/memory_order.h"
 #include "kiln/tensor/nn/activations.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/reduce/reductions.h"
@@ -177,21 +178,26 @@ inline Tensor randint(int64_t low, int64_t high, const Shape& shape,
 inline Tensor randint(int64_t high, const Shape& shape, TensorOptions options = {}) {
   return randint(0, high, shape, options);
 }
-// Of the shape and on the device of x.
+// Of the shape and on the device of x; they lie in memory as x does.
 inline Tensor zeros_like(const Tensor& x, std::same_as<DType> auto dtype) {
-  return zeros(x.shape(), {.dtype = dtype, .device = x.device()});
+  return detail::made_like(
+      x, [&](const Shape& s) { return zeros(s, {.dtype = dtype, .device = x.device()}); });
 }
 inline Tensor ones_like(const Tensor& x, std::same_as<DType> auto dtype) {
-  return ones(x.shape(), {.dtype = dtype, .device = x.device()});
+  return detail::made_like(
+      x, [&](const Shape& s) { return ones(s, {.dtype = dtype, .device = x.device()}); });
 }
 inline Tensor full_like(const Tensor& x, Scalar value, std::same_as<DType> auto dtype) {
-  return full(x.shape(), value, {.dtype = dtype, .device = x.device()});
+  return detail::made_like(
+      x, [&](const Shape& s) { return full(s, value, {.dtype = dtype, .device = x.device()}); });
 }
 inline Tensor rand_like(const Tensor& x, std::same_as<DType> auto dtype) {
-  return rand(x.shape(), {.dtype = dtype, .device = x.device()});
+  return detail::made_like(
+      x, [&](const Shape& s) { return rand(s, {.dtype = dtype, .device = x.device()}); });
 }
 inline Tensor randn_like(const Tensor& x, std::same_as<DType> auto dtype) {
-  return randn(x.shape(), {.dtype = dtype, .device = x.device()});
+  return detail::made_like(
+      x, [&](const Shape& s) { return randn(s, {.dtype = dtype, .device = x.device()}); });
 }
 
 // ---- Tensors in braces

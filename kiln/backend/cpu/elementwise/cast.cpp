@@ -1,9 +1,9 @@
 // Conversion between dtypes.
-#include <limits>
-#include <type_traits>
+#include <algorithm>
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/elementwise/cast_kernels.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
 #include "kiln/core/convert.h"
 
@@ -11,45 +11,52 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-// Blocks of numbers that are all in range need no test for each: what the tests cost is more than
-// the conversion.
-template <class To, class From>
-void truncate(const From* from, To* to, int64_t n) {
-  constexpr int64_t kBlock = 64;
-  constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From(2);
-  constexpr From lowest = static_cast<From>(std::numeric_limits<To>::min());
-  int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
-    int outside = 0;
-    for (int64_t k = i; k < i + kBlock; ++k) {
-      outside += static_cast<int>(!(from[k] < above)) + static_cast<int>(!(from[k] >= lowest));
-    }
-    if (outside == 0) {
-      for (int64_t k = i; k < i + kBlock; ++k) to[k] = static_cast<To>(from[k]);
-    } else {
-      for (int64_t k = i; k < i + kBlock; ++k) to[k] = convert_element<To>(from[k]);
-    }
-  }
-  for (; i < n; ++i) to[i] = convert_element<To>(from[i]);
-}
-
+// Of the types that cast_kernels() leaves out.
 template <class To, class From>
 void cast_loop(const KernelArgs& args) {
   const auto* from = static_cast<const From*>(args.in[0]);
   auto* to = static_cast<To*>(args.out);
-  if (args.scalars != 0) {
-    const To value = convert_element<To>(from[0]);
-    for (int64_t i = 0; i < args.n; ++i) to[i] = value;
-    return;
+  const int64_t step = args.scalars != 0 ? 0 : 1;
+  for (int64_t i = 0; i < args.n; ++i) to[i] = convert_element<To>(from[i * step]);
+}
+
+// The number of a type in cast_kernels(), or -1.
+int place_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0;
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+      return 1;
+    case DType::i64:
+      return 2;
+    case DType::i32:
+      return 3;
+    case DType::u8:
+    case DType::boolean:
+      return 4;
+    default:
+      return -1;
   }
-  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> &&
-                !std::is_same_v<To, bool>) {
-    return truncate(from, to, args.n);
-  }
-  if constexpr (std::is_same_v<From, int64_t> && std::is_same_v<To, float>) {
-    return convert_kernels().i64_to_f32(from, to, args.n);
-  }
-  for (int64_t i = 0; i < args.n; ++i) to[i] = convert_element<To>(from[i]);
+}
+
+// 16-bit floats as they are, to float and back.
+template <Convert kType>
+void widen(const KernelArgs& args) {
+  auto* to = static_cast<float*>(args.out);
+  if (args.scalars == 0) return convert_kernels().to_float(kType, args.in[0], to, args.n);
+  float value;
+  convert_kernels().to_float(kType, args.in[0], &value, 1);
+  std::fill_n(to, args.n, value);
+}
+template <Convert kType>
+void narrow(const KernelArgs& args) {
+  const auto* from = static_cast<const float*>(args.in[0]);
+  if (args.scalars == 0) return convert_kernels().from_float(kType, from, args.out, args.n);
+  uint16_t value;
+  convert_kernels().from_float(kType, from, &value, 1);
+  std::fill_n(static_cast<uint16_t*>(args.out), args.n, value);
 }
 
 // For pairs of a 16-bit float: kernel is float's, the engine converts. bool reads as u8 and is 0
@@ -80,6 +87,8 @@ Kernel cast_from(DType from) {
 }
 
 Kernel cast_kernel(DType from, DType to) {
+  const int row = place_of(from), column = place_of(to);
+  if (row >= 0 && column >= 0 && row != column) return cast_kernels().kernels[row][column];
   switch (to) {
     case DType::f64:
       return cast_from<double>(from);
@@ -102,15 +111,28 @@ Kernel cast_kernel(DType from, DType to) {
   }
 }
 
+ElementwiseOp cast_op(DType from, DType to) {
+  const Convert source = convert_of(from), target = convert_of(to);
+  if (to == DType::f32 && source != Convert::none) {
+    return {source == Convert::f16 ? widen<Convert::f16> : widen<Convert::bf16>, 1, nullptr, false,
+            /*raw=*/true};
+  }
+  if (from == DType::f32 && target != Convert::none) {
+    return {target == Convert::f16 ? narrow<Convert::f16> : narrow<Convert::bf16>, 1, nullptr,
+            false, /*raw=*/true};
+  }
+  return {cast_kernel(from, to), 1};
+}
+
 HostHandle cast(const Arg<HostHandle>& x, DType dtype) {
   if (x->dtype() == dtype) return x.take();
   if (dtype == DType::boolean) {
     return is_floating_point(x->dtype()) ? Cpu::float_not_equal_scalar(x, Scalar(0.0))
                                          : Cpu::int_not_equal_scalar(x, Scalar(0));
   }
-  HostHandle out = host::empty(x->shape(), dtype, x->device());
+  HostHandle out = host::empty_as(x->shape(), dtype, x->device(), *x.get());
   const HostTensor* inputs[] = {x.get().get()};
-  run_elementwise({cast_kernel(x->dtype(), dtype), 1}, *out, inputs, /*fresh=*/true);
+  run_elementwise(cast_op(x->dtype(), dtype), *out, inputs, /*fresh=*/true);
   return out;
 }
 

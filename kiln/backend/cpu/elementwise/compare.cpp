@@ -30,7 +30,9 @@ bool is_plain(const HostTensor& x) {
   return convert_of(x.dtype()) == Convert::none && x.is_contiguous();
 }
 
-HostHandle run_compare(CompareOp op, const HostTensor& a, const HostTensor& b) {
+// With `exchanged`, b is the first operand of the op that is computed as op(a, b).
+HostHandle run_compare(CompareOp op, const HostTensor& a, const HostTensor& b,
+                       bool exchanged = false) {
   const Kernel kernel = compare_kernel(op, a.dtype());
   if (a.shape() == b.shape() && is_plain(a) && is_plain(b)) {
     KernelArgs args;
@@ -39,7 +41,8 @@ HostHandle run_compare(CompareOp op, const HostTensor& a, const HostTensor& b) {
     return compare_contiguous(kernel, args, a);
   }
   const Shape shape = broadcast_shapes("compare", a.shape(), b.shape());
-  HostHandle out = host::empty(shape, DType::boolean, a.device());
+  HostHandle out =
+      host::empty_as(shape, DType::boolean, a.device(), exchanged ? b : a, exchanged ? &a : &b);
   const HostTensor* inputs[] = {&a, &b};
   run_elementwise({kernel, 2}, *out, inputs, /*fresh=*/true);
   return out;
@@ -83,7 +86,9 @@ HostHandle compare_with_int(CompareOp op, const Arg<HostHandle>& x, Scalar value
     if (op == CompareOp::greater || op == CompareOp::greater_equal) {
       result = number_first == (side > 0);
     }
-    return Cpu::bool_full(x->shape(), result, x->device());
+    HostHandle out = host::empty_as(x->shape(), DType::boolean, x->device(), *x.get());
+    Cpu::bool_fill(out, Scalar(result));
+    return out;
   }
   const HostHandle constant = Cpu::int_full(Shape{}, number, x->dtype(), x->device());
   return number_first ? run_compare(op, *constant, *x.get()) : run_compare(op, *x.get(), *constant);
@@ -116,10 +121,10 @@ HostHandle CpuOps::float_greater_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater_equal, *a.get(), *b.get());
 }
 HostHandle CpuOps::float_lower(Arg<HostHandle> a, Arg<HostHandle> b) {
-  return run_compare(CompareOp::greater, *b.get(), *a.get());
+  return run_compare(CompareOp::greater, *b.get(), *a.get(), /*exchanged=*/true);
 }
 HostHandle CpuOps::float_lower_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
-  return run_compare(CompareOp::greater_equal, *b.get(), *a.get());
+  return run_compare(CompareOp::greater_equal, *b.get(), *a.get(), /*exchanged=*/true);
 }
 HostHandle CpuOps::float_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_float(CompareOp::equal, x, value);
@@ -143,7 +148,7 @@ HostHandle CpuOps::float_is_nan(Arg<HostHandle> x) {
   return run_compare(CompareOp::not_equal, *x.get(), *x.get());
 }
 HostHandle CpuOps::float_is_inf(Arg<HostHandle> x) {
-  HostHandle out = host::empty(x->shape(), DType::boolean, x->device());
+  HostHandle out = host::empty_as(x->shape(), DType::boolean, x->device(), *x.get());
   const HostTensor* inputs[] = {x.get().get()};
   run_elementwise({compare_kernels().is_inf[column_of(x->dtype())], 1}, *out, inputs, true);
   return out;
@@ -162,10 +167,10 @@ HostHandle CpuOps::int_greater_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater_equal, *a.get(), *b.get());
 }
 HostHandle CpuOps::int_lower(Arg<HostHandle> a, Arg<HostHandle> b) {
-  return run_compare(CompareOp::greater, *b.get(), *a.get());
+  return run_compare(CompareOp::greater, *b.get(), *a.get(), /*exchanged=*/true);
 }
 HostHandle CpuOps::int_lower_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
-  return run_compare(CompareOp::greater_equal, *b.get(), *a.get());
+  return run_compare(CompareOp::greater_equal, *b.get(), *a.get(), /*exchanged=*/true);
 }
 HostHandle CpuOps::int_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_int(CompareOp::equal, x, value);

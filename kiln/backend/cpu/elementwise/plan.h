@@ -106,12 +106,6 @@ inline void merge_dims(Plan& plan, const Shape& given) {
   }
 }
 
-inline char* address_of(const Plan& plan, const Operand& o, const int64_t* index) {
-  int64_t offset = 0;
-  for (int i = 0; i < plan.rank; ++i) offset += index[i] * o.strides[i];
-  return o.data + offset;
-}
-
 // An element's place in the plan's shape.
 struct Position {
   int64_t index[kMaxRank];
@@ -141,7 +135,11 @@ struct Position {
     }
   }
   int64_t left_in_row(const Plan& plan) const { return plan.inner() - index[plan.rank - 1]; }
-  char* address(const Plan& plan, const Operand& o) const { return address_of(plan, o, index); }
+  char* address(const Plan& plan, const Operand& o) const {
+    int64_t offset = 0;
+    for (int i = 0; i < plan.rank; ++i) offset += index[i] * o.strides[i];
+    return o.data + offset;
+  }
 };
 
 }  // namespace kiln::cpu

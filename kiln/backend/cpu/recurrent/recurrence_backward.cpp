@@ -124,8 +124,9 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_recurrence_backward
     Arg<HostHandle> w, const RecurrenceOptions& options) {
   // Only a gradient of a gradient has one.
   if (g_kept != nullptr) {
-    return defaults::ComposedRecurrence<Cpu>::backward(g_out, g_last, g_kept, out.get(), kept.get(),
-                                                       h.get(), c, w.get(), options);
+    const auto [gx, gy, first] = defaults::ComposedRecurrence<Cpu>::backward(
+        g_out, g_last, g_kept, out.get(), kept.get(), h.get(), c, w.get(), options);
+    return {cpu::contiguous(gx), cpu::contiguous(gy), cpu::contiguous(first)};
   }
   const DType dtype = h.get()->dtype();
   if (cpu::is_half(dtype)) {

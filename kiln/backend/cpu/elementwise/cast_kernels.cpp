@@ -1,0 +1,113 @@
+#include "kiln/backend/cpu/elementwise/cast_kernels.h"
+
+#include <limits>
+#include <type_traits>
+
+#include "kiln/backend/cpu/elementwise/convert_kernels.h"
+#include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/core/convert.h"
+
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/elementwise/cast_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+// clang-format on
+
+// Most loops are plain ones, which the compiler vectorizes for each instruction set.
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Blocks of numbers that are all in range need no test for each: what the tests cost is more than
+// the conversion.
+template <class To, class From>
+void truncate(const From* HWY_RESTRICT from, To* HWY_RESTRICT to, int64_t n) {
+  constexpr int64_t kBlock = 64;
+  constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From(2);
+  constexpr From lowest = static_cast<From>(std::numeric_limits<To>::min());
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    int outside = 0;
+    for (int64_t k = i; k < i + kBlock; ++k) {
+      outside |= static_cast<int>(!(from[k] < above)) | static_cast<int>(!(from[k] >= lowest));
+    }
+    if (outside == 0) {
+      for (int64_t k = i; k < i + kBlock; ++k) to[k] = static_cast<To>(from[k]);
+    } else {
+      for (int64_t k = i; k < i + kBlock; ++k) to[k] = convert_element<To>(from[k]);
+    }
+  }
+  for (; i < n; ++i) to[i] = convert_element<To>(from[i]);
+}
+
+// Those that it vectorizes badly.
+void widen_bytes(const uint8_t* from, int64_t* to, int64_t n) {
+  const hn::ScalableTag<uint64_t> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const hn::Rebind<uint32_t, decltype(d)> d32;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto wide = hn::PromoteTo(d, hn::PromoteTo(d32, hn::LoadU(d8, from + i)));
+    hn::StoreU(wide, d, reinterpret_cast<uint64_t*>(to) + i);
+  }
+  for (; i < n; ++i) to[i] = from[i];
+}
+void narrow_to_bytes(const int64_t* from, uint8_t* to, int64_t n) {
+  const hn::ScalableTag<uint64_t> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto wide = hn::LoadU(d, reinterpret_cast<const uint64_t*>(from) + i);
+    hn::StoreU(hn::TruncateTo(d8, wide), d8, to + i);
+  }
+  for (; i < n; ++i) to[i] = static_cast<uint8_t>(from[i]);
+}
+
+template <class To, class From>
+void cast(const KernelArgs& args) {
+  const auto* HWY_RESTRICT from = static_cast<const From*>(args.in[0]);
+  auto* HWY_RESTRICT to = static_cast<To*>(args.out);
+  if (args.scalars != 0) {
+    const To value = convert_element<To>(from[0]);
+    for (int64_t i = 0; i < args.n; ++i) to[i] = value;
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    truncate(from, to, args.n);
+  } else if constexpr (std::is_same_v<From, int64_t> && std::is_same_v<To, float>) {
+    convert_kernels().i64_to_f32(from, to, args.n);
+  } else if constexpr (std::is_same_v<From, uint8_t> && std::is_same_v<To, int64_t>) {
+    widen_bytes(from, to, args.n);
+  } else if constexpr (std::is_same_v<From, int64_t> && std::is_same_v<To, uint8_t>) {
+    narrow_to_bytes(from, to, args.n);
+  } else {
+    for (int64_t i = 0; i < args.n; ++i) to[i] = static_cast<To>(from[i]);
+  }
+}
+
+const CastKernels* cast_table() {
+  static constexpr CastKernels table = {
+      {{nullptr, cast<float, double>, cast<int64_t, double>, cast<int32_t, double>,
+        cast<uint8_t, double>},
+       {cast<double, float>, nullptr, cast<int64_t, float>, cast<int32_t, float>,
+        cast<uint8_t, float>},
+       {cast<double, int64_t>, cast<float, int64_t>, nullptr, cast<int32_t, int64_t>,
+        cast<uint8_t, int64_t>},
+       {cast<double, int32_t>, cast<float, int32_t>, cast<int64_t, int32_t>, nullptr,
+        cast<uint8_t, int32_t>},
+       {cast<double, uint8_t>, cast<float, uint8_t>, cast<int64_t, uint8_t>, cast<int32_t, uint8_t>,
+        nullptr}}};
+  return &table;
+}
+
+}  // namespace
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+KILN_KERNEL_TABLE(CastKernels, cast_kernels, cast_table)
+}  // namespace kiln::cpu
+#endif

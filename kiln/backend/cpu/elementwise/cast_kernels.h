@@ -1,0 +1,17 @@
+// Conversion between the dtypes that numbers are mostly kept in. Internal to the Cpu backend.
+#pragma once
+
+#include "kiln/backend/cpu/elementwise.h"
+
+namespace kiln::cpu {
+
+// Kernels of one input, as convert_element() converts each element. By from, then to: f64, f32,
+// i64, i32, u8; null from a type to itself.
+inline constexpr int kCastTypes = 5;
+struct CastKernels {
+  Kernel kernels[kCastTypes][kCastTypes];
+};
+
+const CastKernels& cast_kernels();
+
+}  // namespace kiln::cpu
