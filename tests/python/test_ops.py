@@ -252,3 +252,40 @@ def test_views_and_forms_of_arguments():
         x.sum("a")
     with pytest.raises(RuntimeError):
         x.reshape(5, -1)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8"])
+def test_integers_change_in_place(lib, dtype):
+    dtype = getattr(lib, dtype)
+    x = lib.arange(12, dtype=dtype).reshape(3, 4)
+    column = x[:, 1]
+    before = x.data_ptr()
+    x.add_(3)
+    x -= 1
+    x.mul_(lib.tensor([2, 3, 4, 5], dtype=dtype))
+    x += x
+    column.sub_(2)
+    assert x.data_ptr() == before
+    assert x.tolist() == [[8, 16, 32, 50], [24, 40, 64, 90], [40, 64, 96, 130 - (256 if dtype == lib.int8 else 0)]]
+    assert column.tolist() == [16, 40, 64]
+    with pytest.raises((RuntimeError, TypeError)):
+        x.add_(0.5)
+
+
+def test_bools_compare_with_bools(lib):
+    x = lib.tensor([False, False, True, True])
+    y = lib.tensor([[False, True, False, True], [True, True, False, False]])
+    for name, f in {
+        "eq": lambda a, b: a == b,
+        "ne": lambda a, b: a != b,
+        "lt": lambda a, b: a < b,
+        "le": lambda a, b: a <= b,
+        "gt": lambda a, b: a > b,
+        "ge": lambda a, b: a >= b,
+    }.items():
+        for a, b in ((x, y), (y, x), (x, x)):
+            got = f(a, b)
+            assert got.dtype == lib.bool, name
+            both = lib.broadcast_tensors(a, b)
+            want = [f(int(p), int(q)) for p, q in zip(both[0].flatten().tolist(), both[1].flatten().tolist())]
+            assert got.flatten().tolist() == want, name

@@ -20,12 +20,13 @@ using namespace detail;
 
 namespace {
 
-// Bools compare as integers.
+// Bools compare with numbers as integers.
 DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
 
 }  // namespace
 
-#define KILN_COMPARE(method, op)                                                                 \
+// `of_bools` is an expression of two bool tensors a and b.
+#define KILN_COMPARE(method, op, of_bools)                                                       \
   Tensor Tensor::method(const Tensor& other) const {                                             \
     if (has_complex(*this, other)) [[unlikely]]                                                  \
       return complex_ops::compare(#method, *this, other);                                        \
@@ -33,6 +34,10 @@ DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
     const Value& y = value_of(#method, other);                                                   \
     check_same_device(#method, x, y);                                                            \
     broadcast_shapes(#method, shape_of(x), shape_of(y));                                         \
+    if (dtype_of_value(x) == bool_ && dtype_of_value(y) == bool_) {                              \
+      const ErasedTensor &a = x.inner, &b = y.inner;                                             \
+      return wrap(of_bools);                                                                     \
+    }                                                                                            \
     const DType common = comparison_dtype(result_type(#method, x, y));                           \
     const ErasedTensor a = cast(x, common).inner;                                                \
     const ErasedTensor b = cast(y, common).inner;                                                \
@@ -49,12 +54,12 @@ DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
     return wrap(Dispatch::int_##op##_scalar(a, other));                                          \
   }
 
-KILN_COMPARE(eq, equal)
-KILN_COMPARE(ne, not_equal)
-KILN_COMPARE(gt, greater)
-KILN_COMPARE(ge, greater_equal)
-KILN_COMPARE(lt, lower)
-KILN_COMPARE(le, lower_equal)
+KILN_COMPARE(eq, equal, Dispatch::bool_equal(a, b))
+KILN_COMPARE(ne, not_equal, Dispatch::bool_xor(a, b))
+KILN_COMPARE(gt, greater, Dispatch::bool_and(a, Dispatch::bool_not(b)))
+KILN_COMPARE(ge, greater_equal, Dispatch::bool_or(a, Dispatch::bool_not(b)))
+KILN_COMPARE(lt, lower, Dispatch::bool_and(Dispatch::bool_not(a), b))
+KILN_COMPARE(le, lower_equal, Dispatch::bool_or(Dispatch::bool_not(a), b))
 
 #define KILN_LOGICAL(method, op)                                                \
   Tensor Tensor::logical_##method(const Tensor& other) const {                  \

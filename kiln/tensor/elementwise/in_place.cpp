@@ -18,10 +18,11 @@ using Unary = UnaryFunction::Type;
 
 namespace {
 
-// x op= y: computed straight into x's memory when both are floats of one dtype, else computed and
-// assigned.
-template <class FloatOp, class General>
-Tensor& binary_in_place(const char* op, Tensor& x, const Tensor& y, FloatOp f, General general) {
+// x op= y: computed straight into x's memory when both are floats, or integers of one dtype, else
+// computed and assigned. `i` is null where integers have no such op.
+template <class FloatOp, class IntOp, class General>
+Tensor& binary_in_place(const char* op, Tensor& x, const Tensor& y, FloatOp f,
+                        [[maybe_unused]] IntOp i, General general) {
   if (has_complex(x, y)) [[unlikely]] {
     check_writable(op, x, y.requires_grad());
     return complex_ops::assign(op, x, general(complex_ops::kept(x, y), y));
@@ -39,25 +40,40 @@ Tensor& binary_in_place(const char* op, Tensor& x, const Tensor& y, FloatOp f, G
   if (kind_of_value(a) == Kind::floating) {
     const Value right = cast(b, dtype_of_value(a));
     finish_in_place(op, x, f(ValueArg::in_place(a), right));
-  } else {
-    finish_in_place(op, x, Value(state_of(general(x, y)).value));
+    return x;
   }
+  if constexpr (!std::is_same_v<IntOp, std::nullptr_t>) {
+    if (kind_of_value(a) == Kind::integer && dtype_of_value(b) == dtype_of_value(a)) {
+      finish_in_place(op, x, Value(i(Arg<ErasedTensor>::in_place(a.inner), b.inner)));
+      return x;
+    }
+  }
+  finish_in_place(op, x, Value(state_of(general(x, y)).value));
   return x;
 }
 
-template <class FloatOp, class General>
-Tensor& scalar_in_place(const char* op, Tensor& x, Scalar y, FloatOp f, General general) {
+template <class FloatOp, class IntOp, class General>
+Tensor& scalar_in_place(const char* op, Tensor& x, Scalar y, FloatOp f, [[maybe_unused]] IntOp i,
+                        General general) {
   check_writable(op, x, false);
   if (has_complex(x)) [[unlikely]]
     return complex_ops::assign(op, x, general(complex_ops::kept(x, x), y));
   const Value& a = value_of(op, x);
   if (kind_of_value(a) == Kind::floating) {
     finish_in_place(op, x, f(ValueArg::in_place(a), y));
-  } else {
-    finish_in_place(op, x, Value(state_of(general(x, y)).value));
+    return x;
   }
+  if constexpr (!std::is_same_v<IntOp, std::nullptr_t>) {
+    if (kind_of_value(a) == Kind::integer && y.is_integral()) {
+      finish_in_place(op, x, Value(i(Arg<ErasedTensor>::in_place(a.inner), y)));
+      return x;
+    }
+  }
+  finish_in_place(op, x, Value(state_of(general(x, y)).value));
   return x;
 }
+
+using IntArg = Arg<ErasedTensor>;
 
 bool is_one(Scalar s) { return s.is_integral() && s.to_int() == 1; }
 
@@ -74,49 +90,58 @@ Tensor& Tensor::add_(const Tensor& other, Scalar alpha) {
   const Tensor addend = scaled(*this, other, alpha);
   return binary_in_place(
       "add_", *this, addend, [](const ValueArg& a, const Value& b) { return AD::float_add(a, b); },
+      [](const IntArg& a, const ErasedTensor& b) { return Dispatch::int_add(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::add(a, b); });
 }
 Tensor& Tensor::add_(Scalar other) {
   return scalar_in_place(
       "add_", *this, other, [](const ValueArg& a, Scalar s) { return AD::float_add_scalar(a, s); },
+      [](const IntArg& a, Scalar s) { return Dispatch::int_add_scalar(a, s); },
       [](const Tensor& a, Scalar s) { return kiln::add(a, s); });
 }
 Tensor& Tensor::sub_(const Tensor& other, Scalar alpha) {
   const Tensor addend = scaled(*this, other, alpha);
   return binary_in_place(
       "sub_", *this, addend, [](const ValueArg& a, const Value& b) { return AD::float_sub(a, b); },
+      [](const IntArg& a, const ErasedTensor& b) { return Dispatch::int_sub(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::sub(a, b); });
 }
 Tensor& Tensor::sub_(Scalar other) {
   return scalar_in_place(
       "sub_", *this, other,
       [](const ValueArg& a, Scalar s) { return AD::float_add_scalar(a, Scalar(-s.to_double())); },
+      [](const IntArg& a, Scalar s) {  // which wraps, as the addition does
+        const auto negative = static_cast<int64_t>(0 - static_cast<uint64_t>(s.to_int()));
+        return Dispatch::int_add_scalar(a, Scalar(negative));
+      },
       [](const Tensor& a, Scalar s) { return kiln::sub(a, s); });
 }
 Tensor& Tensor::mul_(const Tensor& other) {
   return binary_in_place(
       "mul_", *this, other, [](const ValueArg& a, const Value& b) { return AD::float_mul(a, b); },
+      [](const IntArg& a, const ErasedTensor& b) { return Dispatch::int_mul(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::mul(a, b); });
 }
 Tensor& Tensor::mul_(Scalar other) {
   return scalar_in_place(
       "mul_", *this, other, [](const ValueArg& a, Scalar s) { return AD::float_mul_scalar(a, s); },
+      [](const IntArg& a, Scalar s) { return Dispatch::int_mul_scalar(a, s); },
       [](const Tensor& a, Scalar s) { return kiln::mul(a, s); });
 }
 Tensor& Tensor::div_(const Tensor& other) {
   return binary_in_place(
       "div_", *this, other, [](const ValueArg& a, const Value& b) { return AD::float_div(a, b); },
-      [](const Tensor& a, const Tensor& b) { return kiln::div(a, b); });
+      nullptr, [](const Tensor& a, const Tensor& b) { return kiln::div(a, b); });
 }
 Tensor& Tensor::div_(Scalar other) {
   return scalar_in_place(
       "div_", *this, other, [](const ValueArg& a, Scalar s) { return AD::float_div_scalar(a, s); },
-      [](const Tensor& a, Scalar s) { return kiln::div(a, s); });
+      nullptr, [](const Tensor& a, Scalar s) { return kiln::div(a, s); });
 }
 Tensor& Tensor::pow_(Scalar exponent) {
   return scalar_in_place(
       "pow_", *this, exponent,
-      [](const ValueArg& a, Scalar s) { return AD::float_pow_scalar(a, s); },
+      [](const ValueArg& a, Scalar s) { return AD::float_pow_scalar(a, s); }, nullptr,
       [](const Tensor& a, Scalar s) { return kiln::pow(a, s); });
 }
 

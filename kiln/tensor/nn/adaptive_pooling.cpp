@@ -1,11 +1,12 @@
-// Adaptive pooling: one dim after the other, since every window is a box.
-#include <cmath>
+// Adaptive pooling: means one dim after the other, since every window is a box.
+#include <algorithm>
 
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/memory_check.h"
 #include "kiln/tensor/nn/functional_support.h"
 #include "kiln/tensor/nn/largest_places.h"
 #include "kiln/tensor/nn/pooling.h"
+#include "kiln/tensor/nn/resampling.h"
 
 namespace kiln::functional {
 
@@ -16,36 +17,21 @@ namespace {
 // The windows that divide `in` elements into `out` parts, which may overlap by one.
 struct Division {
   int64_t in, out;
-  int64_t longest = 0;
-  bool even = true;  // all windows are equally long
 
-  Division(int64_t from, int64_t to) : in(from), out(to) {
-    for (int64_t i = 0; i < out; ++i) {
-      even = even && (i == 0 || length(i) == longest);
-      longest = std::max(longest, length(i));
-    }
-  }
   int64_t start(int64_t i) const { return i * in / out; }
   int64_t length(int64_t i) const { return ((i + 1) * in + out - 1) / out - start(i); }
 
-  // Positions of all windows' elements, each of `longest`: shorter ones repeat their last.
-  std::vector<int64_t> places() const {
-    std::vector<int64_t> all;
+  // Each output as the mean of its window.
+  LineMap means() const {
+    LineMap map(in);
     for (int64_t i = 0; i < out; ++i) {
-      for (int64_t j = 0; j < longest; ++j) all.push_back(start(i) + std::min(j, length(i) - 1));
+      map.begin_output();
+      const int64_t n = length(i);
+      for (int64_t j = 0; j < n; ++j) map.put(start(i) + j, 1.0 / static_cast<double>(n));
     }
-    return all;
+    return map;
   }
 };
-
-// x with a dim replaced by windows and the elements of each.
-Tensor windows_of(const Tensor& x, int dim, const Division& d) {
-  Shape shape = x.shape();
-  shape[dim] = d.out;
-  shape.insert(dim + 1, d.longest);
-  if (d.longest * d.out == d.in) return x.reshape(shape);
-  return x.index_select(dim, beside(x, d.places())).reshape(shape);
-}
 
 Triple sizes_of(const char* op, const Planes& planes, const Sizes& output_size) {
   Triple out = triple_of(op, "output_size", output_size, planes.spatial, -1, -1);
@@ -94,33 +80,19 @@ Tensor adaptive_avg_pool(const char* op, int spatial, const Tensor& input,
            : spatial == 2 ? avg_pool2d(input, Sizes(*window))
                           : avg_pool3d(input, *window);
   }
+  std::vector<DimMap> maps;
   for (int i = 2; i >= 0; --i) {
-    const int dim = i + 2;
-    const Division d(x.size(dim), sizes[static_cast<size_t>(i)]);
-    if (d.in == d.out) continue;
+    const Division d{x.size(i + 2), sizes[static_cast<size_t>(i)]};
     if (d.out == 0) {
-      x = x.narrow(dim, 0, 0);
-      continue;
+      x = x.narrow(i + 2, 0, 0);
+    } else if (d.in != d.out) {
+      maps.push_back({i + 2, d.means()});
     }
-    Tensor parts = windows_of(x, dim, d);
-    if (d.even) {
-      x = parts.mean({dim + 1});
-      continue;
-    }
-    std::vector<double> lengths;
-    std::vector<double> repeated;
-    for (int64_t k = 0; k < d.out; ++k) {
-      lengths.push_back(static_cast<double>(d.length(k)));
-      for (int64_t j = 0; j < d.longest; ++j) repeated.push_back(j >= d.length(k) ? 1.0 : 0.0);
-    }
-    Shape along = Shape::filled(parts.dim(), 1);
-    along[dim] = d.out;
-    along[dim + 1] = d.longest;
-    const Tensor mask = beside(x, repeated, along).gt(0.5);
-    x = parts.masked_fill(mask, 0.0).sum({dim + 1}) /
-        beside(x, lengths, shape_along(x.dim(), dim, d.out));
   }
-  return planes.restored(x);
+  if (maps.empty()) return planes.restored(x);
+  const bool is_half = size_of(x.dtype()) == 2;  // sums of 16-bit numbers are rounded once
+  const Tensor means = resampled(is_half ? x.to(f32) : x, std::move(maps));
+  return planes.restored(is_half ? means.to(x.dtype()) : means);
 }
 
 // Where each window's largest element lies in its plane of x [N, C, D, H, W]: [N, C, windows].
@@ -128,13 +100,15 @@ Tensor places_of_largest(const Tensor& x, const Triple& sizes) {
   std::vector<int64_t> starts, lengths;
   Shape out, longest;
   for (int i = 0; i < 3; ++i) {
-    const Division d(x.shape()[i + 2], sizes[static_cast<size_t>(i)]);
+    const Division d{x.shape()[i + 2], sizes[static_cast<size_t>(i)]};
+    int64_t most = 0;
     for (int64_t k = 0; k < d.out; ++k) {
       starts.push_back(d.start(k));
       lengths.push_back(d.length(k));
+      most = std::max(most, d.length(k));
     }
     out.push_back(d.out);
-    longest.push_back(d.longest);
+    longest.push_back(most);
   }
   return largest_places(x, beside(x, starts).unsqueeze(0), beside(x, lengths), out, longest);
 }

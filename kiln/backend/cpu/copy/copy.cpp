@@ -87,6 +87,7 @@ template <class U>
 void reverse_rows(const U* from, int64_t from_step, U* to, int64_t to_step, int64_t n,
                   int64_t rows) {
   const CopyKernels& kernels = copy_kernels();
+  if constexpr (sizeof(U) == 1) kernels.reverse8(from, from_step, to, to_step, n, rows);
   if constexpr (sizeof(U) == 2) kernels.reverse16(from, from_step, to, to_step, n, rows);
   if constexpr (sizeof(U) == 4) kernels.reverse32(from, from_step, to, to_step, n, rows);
   if constexpr (sizeof(U) == 8) kernels.reverse64(from, from_step, to, to_step, n, rows);
@@ -113,7 +114,7 @@ void copy_row(const CopyPlan& plan, const char* from_bytes, char* to_bytes, int6
     }
   } else if (from_step == 0) {
     kernels.fill(repeated(from_bytes, sizeof(U)), to, n * static_cast<int64_t>(sizeof(U)));
-  } else if (from_step == -1 && sizeof(U) > 1) {
+  } else if (from_step == -1) {
     reverse_rows(from, 0, to, 0, n, 1);
   } else if (from_step == 2 && sizeof(U) >= 4) {
     if constexpr (sizeof(U) == 4) kernels.every_other32(from, to, n);
@@ -234,18 +235,6 @@ void copy_rows(const CopyPlan& plan) {
       });
 }
 
-template <class T>
-void transpose_small(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
-                     int64_t columns) {
-  constexpr int64_t kTile = 32;
-  for (int64_t i = 0; i < rows; i += kTile) {
-    const int64_t i_end = std::min(rows, i + kTile);
-    for (int64_t j = 0; j < columns; ++j) {
-      for (int64_t k = i; k < i_end; ++k) to[j * to_step + k] = from[k * from_step + j];
-    }
-  }
-}
-
 // The source runs along dim `t` where the target runs along the last: blocks of that matrix are
 // exchanged, for every index of the other dims.
 void copy_transposed(const CopyPlan& plan, int t) {
@@ -272,12 +261,8 @@ void copy_transposed(const CopyPlan& plan, int t) {
       const int64_t width = std::min(kColumnBlock, columns - j);
       const char* from = plan.from + from_offset * plan.item;
       char* to = plan.to + to_offset * plan.item;
-      if (plan.item == 1) {
-        transpose_small(reinterpret_cast<const uint8_t*>(from), from_step,
-                        reinterpret_cast<uint8_t*>(to), to_step, rows, width);
-      } else {
-        transpose_items(plan.item, from, from_step, to, to_step, rows, width, plan.stream);
-      }
+      transpose_items(plan.item, from, from_step, to, to_step, rows, width,
+                      plan.stream && plan.item > 1);
     }
   });
 }
@@ -285,8 +270,7 @@ void copy_transposed(const CopyPlan& plan, int t) {
 void run_copy(const CopyPlan& plan) {
   if (plan.numel == 0) return;
   const int last = plan.rank - 1;
-  // From 4 bytes on there are vector forms for a few rows or columns too.
-  const int64_t least = plan.item >= 4 ? 2 : 4;
+  constexpr int64_t least = 2;  // rows or columns: there are vector forms for few ones, too
   const bool repeats = plan.from_strides[last] == 0 && plan.sizes[last] > kTinyRow;
   if (plan.to_strides[last] == 1 && plan.from_strides[last] != 1 && !repeats &&
       plan.sizes[last] >= least) {

@@ -155,6 +155,23 @@ void fill(uint64_t pattern, void* to, int64_t bytes) {
   }
 }
 
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> reversed([[maybe_unused]] D d, hn::Vec<D> v) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 1) {  // by eights, and within them
+    alignas(16) static constexpr uint8_t kPlaces[16] = {7,  6,  5,  4,  3,  2,  1, 0,
+                                                        15, 14, 13, 12, 11, 10, 9, 8};
+    const hn::Repartition<uint64_t, D> d64;
+    const auto eights = hn::BitCast(d, hn::Reverse(d64, hn::BitCast(d64, v)));
+    return hn::TableLookupBytes(eights, hn::LoadDup128(d, kPlaces));
+  } else {
+    return hn::Reverse(d, v);
+  }
+#else
+  return v;
+#endif
+}
+
 template <class T>
 void reverse(const T* HWY_RESTRICT from, int64_t from_step, T* HWY_RESTRICT to, int64_t to_step,
              int64_t n, int64_t rows) {
@@ -167,7 +184,7 @@ void reverse(const T* HWY_RESTRICT from, int64_t from_step, T* HWY_RESTRICT to, 
     }
     // The last vector may lie over the one before.
     for (int64_t i = 0;; i = std::min(i + lanes, n - lanes)) {
-      hn::StoreU(hn::Reverse(d, hn::LoadU(d, from - i - lanes + 1)), d, to + i);
+      hn::StoreU(reversed(d, hn::LoadU(d, from - i - lanes + 1)), d, to + i);
       if (i == n - lanes) break;
     }
   }
@@ -189,9 +206,10 @@ void every_other(const T* HWY_RESTRICT from, T* HWY_RESTRICT to, int64_t n) {
   for (; i < n; ++i) to[i] = from[2 * i];
 }
 
-// Elements of one cache line: the side of a tile. A tile reads whole lines and writes whole lines.
+// The side of a tile: elements of one cache line, so that it reads whole lines and writes whole
+// lines. Matrices of bytes, which are masks and small images, are rarely that large.
 template <class T>
-constexpr int64_t kSide = 64 / sizeof(T);
+constexpr int64_t kSide = sizeof(T) == 1 ? 16 : 64 / sizeof(T);
 
 template <class T>
 HWY_INLINE void transpose_plain(const T* from, int64_t from_step, T* to, int64_t to_step,
@@ -230,9 +248,27 @@ HWY_INLINE void transpose_block(const uint16_t* from, int64_t from_step, uint16_
     hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, high0, high1)), d, out + 3 * to_step);
   }
 }
+
+// 16 x 16 bytes. Each round moves the highest bit of a byte's row to the end of its place: behind
+// four of them, rows and columns have changed places.
+HWY_INLINE void transpose_block(const uint8_t* from, int64_t from_step, uint8_t* to,
+                                int64_t to_step) {
+  const hn::FixedTag<uint8_t, 16> d;
+  hn::Vec<decltype(d)> now[16], next[16];
+  for (int k = 0; k < 16; ++k) now[k] = hn::LoadU(d, from + k * from_step);
+  for (int round = 0; round < 4; ++round) {
+    for (int k = 0; k < 8; ++k) {
+      next[2 * k] = hn::InterleaveLower(d, now[k], now[k + 8]);
+      next[2 * k + 1] = hn::InterleaveUpper(d, now[k], now[k + 8]);
+    }
+    for (int k = 0; k < 16; ++k) now[k] = next[k];
+  }
+  for (int k = 0; k < 16; ++k) hn::StoreU(now[k], d, to + k * to_step);
+}
 #else
 constexpr bool kBlocks = false;
-[[maybe_unused]] HWY_INLINE void transpose_block(const uint16_t*, int64_t, uint16_t*, int64_t) {}
+template <class T>
+HWY_INLINE void transpose_block(const T*, int64_t, T*, int64_t) {}
 #endif
 
 // A whole tile. Lines of the target are written once, and by whole vectors: those of a matrix whose
@@ -240,7 +276,7 @@ constexpr bool kBlocks = false;
 template <class T>
 HWY_INLINE void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step,
                                bool stream) {
-  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, static_cast<size_t>(kSide<T>)> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t kBlock = 16 / sizeof(T);
   if constexpr (kBlocks && sizeof(T) >= 4) {
@@ -388,11 +424,13 @@ const CopyKernels* copy_table() {
   static constexpr CopyKernels table = {copy,
                                         copy_rows,
                                         fill,
+                                        reverse<uint8_t>,
                                         reverse<uint16_t>,
                                         reverse<uint32_t>,
                                         reverse<uint64_t>,
                                         every_other<uint32_t>,
                                         every_other<uint64_t>,
+                                        transpose<uint8_t>,
                                         transpose<uint16_t>,
                                         transpose<uint32_t>,
                                         transpose<uint64_t>,

@@ -16,6 +16,8 @@ struct CopyKernels {
   // The 8 bytes of `pattern` again and again.
   void (*fill)(uint64_t pattern, void* to, int64_t bytes);
   // to[r * to_step + i] = from[r * from_step - i] for i < n, r < rows.
+  void (*reverse8)(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step, int64_t n,
+                   int64_t rows);
   void (*reverse16)(const uint16_t* from, int64_t from_step, uint16_t* to, int64_t to_step,
                     int64_t n, int64_t rows);
   void (*reverse32)(const uint32_t* from, int64_t from_step, uint32_t* to, int64_t to_step,
@@ -26,6 +28,8 @@ struct CopyKernels {
   void (*every_other32)(const uint32_t* from, uint32_t* to, int64_t n);
   void (*every_other64)(const uint64_t* from, uint64_t* to, int64_t n);
   // to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns; steps in elements.
+  void (*transpose8)(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step,
+                     int64_t rows, int64_t columns, bool stream);
   void (*transpose16)(const uint16_t* from, int64_t from_step, uint16_t* to, int64_t to_step,
                       int64_t rows, int64_t columns, bool stream);
   void (*transpose32)(const uint32_t* from, int64_t from_step, uint32_t* to, int64_t to_step,

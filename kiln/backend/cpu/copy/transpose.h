@@ -21,11 +21,15 @@ void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t
   }
 }
 
-// The same of items of 2, 4 or 8 bytes. stream: past the caches, where rows of `to` begin on lines.
+// The same of items of 1, 2, 4 or 8 bytes. stream: past the caches, where rows of `to` begin on
+// lines.
 inline void transpose_items(int64_t item, const char* from, int64_t from_step, char* to,
                             int64_t to_step, int64_t rows, int64_t columns, bool stream) {
   const CopyKernels& kernels = copy_kernels();
-  if (item == 2) {
+  if (item == 1) {
+    kernels.transpose8(reinterpret_cast<const uint8_t*>(from), from_step,
+                       reinterpret_cast<uint8_t*>(to), to_step, rows, columns, stream);
+  } else if (item == 2) {
     kernels.transpose16(reinterpret_cast<const uint16_t*>(from), from_step,
                         reinterpret_cast<uint16_t*>(to), to_step, rows, columns, stream);
   } else if (item == 4) {

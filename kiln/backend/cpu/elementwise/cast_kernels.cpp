@@ -87,20 +87,19 @@ void cast(const KernelArgs& args) {
   }
 }
 
+#define KILN_CASTS(From)                                                             \
+  {                                                                                  \
+    cast<double, From>, cast<float, From>, cast<int64_t, From>, cast<int32_t, From>, \
+        cast<int16_t, From>, cast<int8_t, From>, cast<uint8_t, From>                 \
+  }
+
 const CastKernels* cast_table() {
-  static constexpr CastKernels table = {
-      {{nullptr, cast<float, double>, cast<int64_t, double>, cast<int32_t, double>,
-        cast<uint8_t, double>},
-       {cast<double, float>, nullptr, cast<int64_t, float>, cast<int32_t, float>,
-        cast<uint8_t, float>},
-       {cast<double, int64_t>, cast<float, int64_t>, nullptr, cast<int32_t, int64_t>,
-        cast<uint8_t, int64_t>},
-       {cast<double, int32_t>, cast<float, int32_t>, cast<int64_t, int32_t>, nullptr,
-        cast<uint8_t, int32_t>},
-       {cast<double, uint8_t>, cast<float, uint8_t>, cast<int64_t, uint8_t>, cast<int32_t, uint8_t>,
-        nullptr}}};
+  static constexpr CastKernels table = {{KILN_CASTS(double), KILN_CASTS(float), KILN_CASTS(int64_t),
+                                         KILN_CASTS(int32_t), KILN_CASTS(int16_t),
+                                         KILN_CASTS(int8_t), KILN_CASTS(uint8_t)}};
   return &table;
 }
+#undef KILN_CASTS
 
 }  // namespace
 }  // namespace kiln::cpu::HWY_NAMESPACE

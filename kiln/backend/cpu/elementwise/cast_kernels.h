@@ -1,4 +1,4 @@
-// Conversion between the dtypes that numbers are mostly kept in. Internal to the Cpu backend.
+// Conversion between dtypes. Internal to the Cpu backend.
 #pragma once
 
 #include "kiln/backend/cpu/elementwise.h"
@@ -6,8 +6,8 @@
 namespace kiln::cpu {
 
 // Kernels of one input, as convert_element() converts each element. By from, then to: f64, f32,
-// i64, i32, u8; null from a type to itself.
-inline constexpr int kCastTypes = 5;
+// i64, i32, i16, i8, u8.
+inline constexpr int kCastTypes = 7;
 struct CastKernels {
   Kernel kernels[kCastTypes][kCastTypes];
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <type_traits>
 
 #include "kiln/backend/cpu/kernel_table.h"
@@ -53,6 +54,15 @@ inline T apply(T a, T b) {
     const T r = static_cast<T>(a % b);
     return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
   }
+  if constexpr (kOp == IntOp::floor_divide) {
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(U{0} - x);
+    const T q = static_cast<T>(a / b);
+    return a % b != 0 && (a < 0) != (b < 0) ? static_cast<T>(q - 1) : q;
+  }
+  if constexpr (kOp == IntOp::fmod) {
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return T{0};
+    return static_cast<T>(a % b);
+  }
   if constexpr (kOp == IntOp::maximum) return std::max(a, b);
   if constexpr (kOp == IntOp::minimum) return std::min(a, b);
   if constexpr (kOp == IntOp::bitwise_and) return static_cast<T>(a & b);
@@ -101,6 +111,81 @@ void loop(const KernelArgs& args) {
   }
 }
 
+// Note [Division of integers]
+// Processors divide integers one by one, floats by whole vectors. The quotient of two integers of
+// at most 2^51 is right in double (of 16 bits, in float) once it is rounded to an integer: what is
+// not an integer is further from one than the rounding of the division reaches.
+constexpr int64_t kDivided = 256;  // numbers at a time
+
+// Whether the numbers can be divided so, and no quotient is beyond T.
+template <class T, bool kOneDivisor>
+inline bool divide_as_floats(const T* a, const T* b, int64_t n) {
+  if constexpr (sizeof(T) == 8) {
+    constexpr uint64_t kBound = uint64_t{1} << 51;
+    uint64_t beyond = static_cast<uint64_t>(b[0]) + kBound;
+    for (int64_t i = 0; i < n; ++i) {
+      beyond |= static_cast<uint64_t>(a[i]) + kBound;
+      if constexpr (!kOneDivisor) beyond |= static_cast<uint64_t>(b[i]) + kBound;
+    }
+    return beyond < 2 * kBound;
+  } else if constexpr (sizeof(T) == 4) {
+    int beyond = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      beyond |= static_cast<int>(a[i] == std::numeric_limits<T>::min()) &
+                static_cast<int>(b[kOneDivisor ? 0 : i] == T(-1));
+    }
+    return beyond == 0;
+  } else {
+    return true;  // narrow results wrap by themselves
+  }
+}
+
+template <IntOp kOp, class T, bool kOneDivisor>
+inline void divide_block(const T* a, const T* b, T* out, int64_t n) {
+  using F = std::conditional_t<(sizeof(T) <= 2), float, double>;
+  using I = std::conditional_t<(sizeof(T) == 8), int64_t, int32_t>;
+  using U = Wrap<T>;
+  constexpr bool kFloors = kOp == IntOp::floor_divide || kOp == IntOp::remainder;
+  constexpr bool kRests = kOp == IntOp::fmod || kOp == IntOp::remainder;
+  if (!divide_as_floats<T, kOneDivisor>(a, b, n)) {
+    for (int64_t i = 0; i < n; ++i) out[i] = apply<kOp, T>(a[i], b[kOneDivisor ? 0 : i]);
+    return;
+  }
+  T results[kDivided];  // which lie apart from the operands
+  for (int64_t i = 0; i < n; ++i) {
+    const T divisor = b[kOneDivisor ? 0 : i];
+    const F quotient = static_cast<F>(a[i]) / static_cast<F>(divisor);
+    auto q = static_cast<I>(quotient);
+    if constexpr (kFloors) q -= static_cast<I>(static_cast<F>(q) > quotient);
+    if constexpr (kRests) {
+      results[i] =
+          static_cast<T>(static_cast<U>(a[i]) - static_cast<U>(q) * static_cast<U>(divisor));
+    } else {
+      results[i] = static_cast<T>(q);
+    }
+  }
+  std::copy_n(results, n, out);
+}
+
+template <IntOp kOp, class T>
+void divide(const KernelArgs& args) {
+  const auto* a = static_cast<const T*>(args.in[0]);
+  const auto* b = static_cast<const T*>(args.in[1]);
+  auto* out = static_cast<T*>(args.out);
+  T first[kDivided];
+  const bool one_dividend = (args.scalars & 1) != 0, one_divisor = (args.scalars & 2) != 0;
+  if (one_dividend) std::fill_n(first, std::min(args.n, kDivided), a[0]);
+  for (int64_t i = 0; i < args.n; i += kDivided) {
+    const int64_t n = std::min(kDivided, args.n - i);
+    const T* dividends = one_dividend ? first : a + i;
+    if (one_divisor) {
+      divide_block<kOp, T, true>(dividends, b, out + i, n);
+    } else {
+      divide_block<kOp, T, false>(dividends, b + i, out + i, n);
+    }
+  }
+}
+
 template <IntUnaryOp kOp, class T>
 inline T apply_unary(T a, const T* params) {
   using U = Wrap<T>;
@@ -136,6 +221,11 @@ constexpr Kernel kBinaryRow[kIntTypes] = {
     loop<int16_t, int16_t, apply<kOp, int16_t>>, loop<int8_t, int8_t, apply<kOp, int8_t>>,
     loop<uint8_t, uint8_t, apply<kOp, uint8_t>>};
 
+template <IntOp kOp>
+constexpr Kernel kDivideRow[kIntTypes] = {divide<kOp, int64_t>, divide<kOp, int32_t>,
+                                          divide<kOp, int16_t>, divide<kOp, int8_t>,
+                                          divide<kOp, uint8_t>};
+
 template <CompareOp kOp>
 constexpr Kernel kCompareRow[kIntTypes] = {
     loop<int64_t, uint8_t, compare<kOp, int64_t>>, loop<int32_t, uint8_t, compare<kOp, int32_t>>,
@@ -150,10 +240,10 @@ constexpr Kernel kUnaryRow[kIntTypes] = {unary_loop<kOp, int64_t>, unary_loop<kO
 const IntKernels* int_table() {
   static constexpr IntKernels table = {
       {kBinaryRow<IntOp::add>, kBinaryRow<IntOp::sub>, kBinaryRow<IntOp::mul>,
-       kBinaryRow<IntOp::div>, kBinaryRow<IntOp::remainder>, kBinaryRow<IntOp::maximum>,
+       kDivideRow<IntOp::div>, kDivideRow<IntOp::remainder>, kBinaryRow<IntOp::maximum>,
        kBinaryRow<IntOp::minimum>, kBinaryRow<IntOp::bitwise_and>, kBinaryRow<IntOp::bitwise_or>,
        kBinaryRow<IntOp::bitwise_xor>, kBinaryRow<IntOp::shift_left>,
-       kBinaryRow<IntOp::shift_right>},
+       kBinaryRow<IntOp::shift_right>, kDivideRow<IntOp::floor_divide>, kDivideRow<IntOp::fmod>},
       {kCompareRow<CompareOp::equal>, kCompareRow<CompareOp::not_equal>,
        kCompareRow<CompareOp::greater>, kCompareRow<CompareOp::greater_equal>},
       {kUnaryRow<IntUnaryOp::bitwise_not>, kUnaryRow<IntUnaryOp::neg>, kUnaryRow<IntUnaryOp::abs>,

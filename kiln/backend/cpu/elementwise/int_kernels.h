@@ -12,15 +12,17 @@ enum class IntOp : uint8_t {
   add,
   sub,
   mul,
-  div,        // no divisor may be 0
-  remainder,  // no divisor may be 0
+  div,        // rounds towards 0; no divisor may be 0
+  remainder,  // has the divisor's sign; no divisor may be 0
   maximum,
   minimum,
   bitwise_and,
   bitwise_or,
   bitwise_xor,
-  shift_left,   // 0 when the second is negative or not below the number of bits
-  shift_right,  // keeps the sign; then 0 or -1
+  shift_left,    // 0 when the second is negative or not below the number of bits
+  shift_right,   // keeps the sign; then 0 or -1
+  floor_divide,  // rounds down; no divisor may be 0
+  fmod,          // has the dividend's sign; no divisor may be 0
   count,
 };
 

@@ -336,10 +336,8 @@ template <class T>
 void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
 #if HWY_TARGET != HWY_SCALAR
   if (max_plane_of_pairs(s, x, y, indices)) return;
-  if constexpr (sizeof(T) == sizeof(float)) {  // doubles are rare here
-    if (max_plane_by_vectors<2>(s, x, y, indices)) return;
-    if (max_plane_by_vectors<1>(s, x, y, indices)) return;
-  }
+  if (max_plane_by_vectors<2>(s, x, y, indices)) return;
+  if (max_plane_by_vectors<1>(s, x, y, indices)) return;
 #endif
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   for_each_window(s, lanes, [&](const Window& w) HWY_ATTR { max_of_windows(s, w, x, y, indices); });

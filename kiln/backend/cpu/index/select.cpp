@@ -110,9 +110,15 @@ class DigitCounts {
   Scratch<uint32_t> counts_;
 };
 
+// Entries in any order; of those with one key, the first comes first.
 template <class Key>
 void sort_entries(Entry<Key>* entries, int64_t n, int64_t* indices) {
-  const Scratch<Entry<Key>> others(n > kShortRow ? n : 0);
+  if (n <= kShortRow) {
+    std::sort(entries, entries + n);
+    for (int64_t i = 0; i < n; ++i) indices[i] = entries[i].index;
+    return;
+  }
+  const Scratch<Entry<Key>> others(n);
   const Entry<Key>* sorted = RadixSort<Key>::run(entries, others.get(), n);
   for (int64_t i = 0; i < n; ++i) indices[i] = sorted[i].index;
 }
@@ -199,7 +205,7 @@ void places_in_row(const T* row, int64_t n, const int64_t* places, int64_t count
     fill_entries(row, n, Key{0}, entries.get());
     Entry<Key>* all = entries.get();
     if (count > kFewPlaces) {
-      const Scratch<Entry<Key>> others(n > kShortRow ? n : 0);
+      const Scratch<Entry<Key>> others(n);
       const Entry<Key>* sorted = RadixSort<Key>::run(all, others.get(), n);
       for (int64_t q = 0; q < count; ++q) indices[q] = sorted[places[q]].index;
       return;

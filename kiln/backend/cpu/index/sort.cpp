@@ -16,7 +16,7 @@ template <class T>
 void sort_row(const T* row, int64_t n, bool descending, T* values, int64_t* indices) {
   using Key = KeyOf<T>;
   const Scratch<Entry<Key>> entries(n);
-  const Scratch<Entry<Key>> others(n > kShortRow ? n : 0);
+  const Scratch<Entry<Key>> others(n);
   const Key flip = descending ? ~Key{0} : Key{0};
   parallel_for(n, kSortChunk, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

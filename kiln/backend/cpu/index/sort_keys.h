@@ -6,7 +6,8 @@
 // all entries by 11 bits of the key, from the low bits up, and keeps the order of what falls
 // together: three passes for 32 bits. A long row is cut into chunks that count and distribute by
 // themselves; where an entry goes depends on the entries before it and not on the chunks, so the
-// result is the same at any number of threads.
+// result is the same at any number of threads. Short rows go by 8 bits, which need fewer counters,
+// and only by those bytes in which their keys differ; very short ones by comparisons.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +24,7 @@ namespace kiln::cpu {
 
 inline constexpr int kDigitBits = 11;
 inline constexpr uint32_t kDigits = 1u << kDigitBits;
-// Below this a comparison sort is faster than clearing the counters.
-inline constexpr int64_t kShortRow = 1024;
+inline constexpr int64_t kShortRow = 1024;  // up to this, digits have 8 bits
 inline constexpr int64_t kSortChunk = 65536;
 inline constexpr int64_t kMostChunks = 64;
 
@@ -60,10 +60,7 @@ class RadixSort {
  public:
   // Sorts `a` by key with the help of `b`; both hold n entries. The result is where it returns.
   static Entry<Key>* run(Entry<Key>* a, Entry<Key>* b, int64_t n) {
-    if (n <= kShortRow) {
-      std::sort(a, a + n);
-      return a;
-    }
+    if (n <= kShortRow) return run_short(a, b, n);
     const int64_t chunks = std::min(kMostChunks, (n + kSortChunk - 1) / kSortChunk);
     const int64_t chunk = (n + chunks - 1) / chunks;
     const Scratch<uint32_t> counts(chunks * kDigits);
@@ -84,6 +81,30 @@ class RadixSort {
   }
 
  private:
+  static Entry<Key>* run_short(Entry<Key>* a, Entry<Key>* b, int64_t n) {
+    Key differs = 0;
+    for (int64_t i = 1; i < n; ++i) differs |= a[i].key ^ a[0].key;
+    int passes = 0;
+    for (unsigned shift = 0; shift < 8 * sizeof(Key); shift += 8) {
+      passes += static_cast<int>(((differs >> shift) & 0xff) != 0);
+    }
+    // In nanoseconds, roughly: clearing and adding up counters, and two looks at each entry.
+    const int64_t comparisons = n * std::bit_width(static_cast<uint64_t>(n));
+    if (passes * (150 + 5 * n / 2) > 3 * comparisons) {
+      std::sort(a, a + n);
+      return a;
+    }
+    for (unsigned shift = 0; shift < 8 * sizeof(Key); shift += 8) {
+      if (((differs >> shift) & 0xff) == 0) continue;
+      uint32_t place[256] = {};
+      for (int64_t i = 0; i < n; ++i) ++place[(a[i].key >> shift) & 0xff];
+      uint32_t next = 0;
+      for (uint32_t& p : place) next += std::exchange(p, next);
+      for (int64_t i = 0; i < n; ++i) b[place[(a[i].key >> shift) & 0xff]++] = a[i];
+      std::swap(a, b);
+    }
+    return a;
+  }
   static uint32_t digit(Key key, unsigned shift) {
     return static_cast<uint32_t>(key >> shift) & (kDigits - 1);
   }

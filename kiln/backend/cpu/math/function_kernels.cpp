@@ -171,6 +171,10 @@ Kernel function_kernel(IntFunction type, DType dtype) {
       return int_kernel(IntOp::shift_left, dtype);
     case IntFunction::shift_right:
       return int_kernel(IntOp::shift_right, dtype);
+    case IntFunction::floor_divide:
+      return int_kernel(IntOp::floor_divide, dtype);
+    case IntFunction::fmod:
+      return int_kernel(IntOp::fmod, dtype);
     default:
       return int_rows(type, dtype);
   }
