@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kiln/core/dim_order.h"
+
 namespace kiln {
 
 namespace {
@@ -55,6 +57,12 @@ Strides result_strides(const Shape& shape, std::initializer_list<Lying> operands
     step *= std::max<int64_t>(1, shape[static_cast<int>(d)]);
   }
   return out;
+}
+
+Dims order_in_memory(const Shape& shape, const Strides& strides) {
+  if (is_contiguous(shape, strides)) return {};
+  const Dims order = by_stride(strides);
+  return is_contiguous(permuted(shape, order), permuted(strides, order)) ? order : Dims{};
 }
 
 }  // namespace kiln

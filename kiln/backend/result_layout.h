@@ -19,4 +19,8 @@ struct Lying {
 // one of them does not count. Dims that no operand orders are row-major.
 Strides result_strides(const Shape& shape, std::initializer_list<Lying> operands);
 
+// The dims, outermost first, of a tensor that is row-major but for their order; of rank 0 where it
+// is row-major as it is, or has gaps.
+Dims order_in_memory(const Shape& shape, const Strides& strides);
+
 }  // namespace kiln

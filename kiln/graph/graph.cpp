@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kiln/backend/flops.h"
-#include "kiln/core/dim_order.h"
+#include "kiln/backend/result_layout.h"
 #include "kiln/graph/rows.h"
 
 namespace kiln::graph {
@@ -13,9 +13,7 @@ int64_t Value::bytes() const { return shape.numel() * static_cast<int64_t>(size_
 void Value::set_layout(const Layout& layout) {
   if (!layout) return;
   row_major = is_contiguous(shape, *layout.strides);
-  if (row_major) return;
-  const Dims by_size = by_stride(*layout.strides);
-  if (is_contiguous(permuted(shape, by_size), permuted(*layout.strides, by_size))) order = by_size;
+  order = order_in_memory(shape, *layout.strides);
 }
 
 bool Node::has_effect() const {

@@ -15,7 +15,9 @@
 
 #include "kiln/backend/defaults.h"
 #include "kiln/backend/meta/infer.h"
+#include "kiln/backend/result_layout.h"
 #include "kiln/backend/window_math.h"
+#include "kiln/core/dim_order.h"
 
 namespace kiln {
 
@@ -342,7 +344,11 @@ struct Rows : Base {
     return of_shape(g, infer::padded(g->shape(), before, behind, -1));
   }
   static M float_resample(T x, const DimMaps& maps) {
-    return of_shape(x, infer::resampled(x->shape(), maps));
+    const Shape shape = infer::resampled(x->shape(), maps);
+    const Dims order = order_in_memory(x->shape(), x->strides());
+    const bool moved = size_of(x->dtype()) < 4;  // composed
+    if (order.rank() == 0 || moved) return of_shape(x, shape);
+    return window::permute(of_shape(x, permuted(shape, order)), inverse(order));
   }
   static M int_resample(T x, const DimMaps& maps) { return float_resample(x, maps); }
 

@@ -6,6 +6,8 @@
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/image/resample_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
+#include "kiln/backend/result_layout.h"
+#include "kiln/core/dim_order.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln {
@@ -194,29 +196,32 @@ void resample(const T* x, int64_t planes, int64_t h, int64_t w, const LineMap* r
   });
 }
 
-// Two maps of the last two dims in one pass.
+// x is row-major, and the dim of a map is its dim places[dim]. Two maps of the last two dims go in
+// one pass.
 template <class T>
-HostHandle mapped(const HostHandle& x, const std::vector<DimMap>& maps) {
-  HostHandle now = contiguous(x);
+HostHandle mapped(const HostHandle& x, const std::vector<DimMap>& maps, const Dims& places) {
+  HostHandle now = x;
   for (size_t i = 0; i < maps.size(); ++i) {
     const Shape from = now->shape();
     const int last = from.rank() - 1;
     const DimMap& m = maps[i];
+    const auto dim = static_cast<int>(places[m.dim]);
     const DimMap* next = i + 1 < maps.size() ? &maps[i + 1] : nullptr;
-    const bool pair = next != nullptr && std::min(m.dim, next->dim) == last - 1;
+    const int next_dim = next == nullptr ? -1 : static_cast<int>(places[next->dim]);
+    const bool pair = next != nullptr && std::min(dim, next_dim) == last - 1;
     Shape to = from;
-    to[m.dim] = m.map.out;
-    if (pair) to[next->dim] = next->map.out;
+    to[dim] = m.map.out;
+    if (pair) to[next_dim] = next->map.out;
     HostHandle out = host::empty(to, x->dtype(), x->device());
-    const int across = pair ? last - 1 : m.dim;
+    const int across = pair ? last - 1 : dim;
     int64_t planes = 1, width = 1;
     for (int d = 0; d < across; ++d) planes *= from[d];
     for (int d = across + 1; d <= last; ++d) width *= from[d];
-    const LineMap* rows = &(pair && m.dim == last ? *next : m).map;
-    const LineMap* columns = !pair ? nullptr : &(m.dim == last ? m : *next).map;
+    const LineMap* rows = &(pair && dim == last ? *next : m).map;
+    const LineMap* columns = !pair ? nullptr : &(dim == last ? m : *next).map;
     if (out->numel() > 0) {
       resample(static_cast<const T*>(now->data()), planes, from[across], width, rows, columns,
-               m.dim == last, static_cast<T*>(out->data()));
+               dim == last, static_cast<T*>(out->data()));
     }
     if (pair) ++i;
     now = std::move(out);
@@ -225,8 +230,17 @@ HostHandle mapped(const HostHandle& x, const std::vector<DimMap>& maps) {
 }
 
 // Elements are moved by their size where every map picks.
-HostHandle mapped_by_size(const HostHandle& x, const std::vector<DimMap>& maps) {
-  return size_of(x->dtype()) == 4 ? mapped<float>(x, maps) : mapped<double>(x, maps);
+HostHandle mapped_by_size(const HostHandle& x, const std::vector<DimMap>& maps,
+                          const Dims& places) {
+  return size_of(x->dtype()) == 4 ? mapped<float>(x, maps, places)
+                                  : mapped<double>(x, maps, places);
+}
+// The result lies as x does, channels last, say.
+HostHandle resampled(const HostHandle& x, const std::vector<DimMap>& maps) {
+  const Dims order = order_in_memory(x->shape(), x->strides());
+  if (order.rank() == 0) return mapped_by_size(contiguous(x), maps, all_dims(x->shape().rank()));
+  const Dims places = inverse(order);
+  return host::permute(mapped_by_size(host::permute(x, order), maps, places), places);
 }
 bool is_movable(DType dtype) { return size_of(dtype) == 4 || size_of(dtype) == 8; }
 
@@ -235,12 +249,12 @@ bool is_movable(DType dtype) { return size_of(dtype) == 4 || size_of(dtype) == 8
 
 HostHandle CpuOps::float_resample(Arg<HostHandle> x, const DimMaps& maps) {
   if (!cpu::is_movable(x->dtype())) return BackendDefaults<Cpu>::float_resample(x, maps);
-  return cpu::mapped_by_size(x.get(), *maps);
+  return cpu::resampled(x.get(), *maps);
 }
 
 HostHandle CpuOps::int_resample(Arg<HostHandle> x, const DimMaps& maps) {
   if (!cpu::is_movable(x->dtype())) return BackendDefaults<Cpu>::int_resample(x, maps);
-  return cpu::mapped_by_size(x.get(), *maps);
+  return cpu::resampled(x.get(), *maps);
 }
 
 }  // namespace kiln
