@@ -9,8 +9,10 @@
 #include <cstdio>
 #include <vector>
 
-#include <jerror.h>
+// clang-format off
 #include <jpeglib.h>
+#include <jerror.h>  // after jpeglib.h, whose version tells which messages there are
+// clang-format on
 
 #include "kiln/core/error.h"
 

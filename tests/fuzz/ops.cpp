@@ -515,6 +515,11 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--device") == 0) device = argv[i + 1];
   }
   try {
+    if (device.starts_with("opencl") && !kiln::opencl::is_available() &&
+        std::getenv("KILN_CI") == nullptr) {
+      std::printf("fuzz: skipped, no device: %s\n", kiln::opencl::absence().c_str());
+      return 77;
+    }
     if (!device.empty()) kiln::fuzz::other_device() = kiln::Device(device);
     return kiln::fuzz::run(seconds, seed, steps);
   } catch (const std::exception& error) {
