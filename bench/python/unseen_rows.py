@@ -6,6 +6,7 @@ something (groups, heads) is drawn first and multiplied. The same seed gives the
 
 import math
 import random
+import re
 
 # What one call may compute and hold, so that a round takes milliseconds.
 MOST_MULTIPLY_ADDS = 1.5e9
@@ -209,4 +210,36 @@ def transform(dice):
     return "transform", {"x": (rows, n)}, f"torch.fft.{dice.choice(('fft', 'rfft', 'ifft'))}(x).abs()", ""
 
 
-KINDS = (convolution, convolution, product, norm, attention, indexing, moving, layout, layout, transform)
+def integers(dice):
+    """Ops of integers and bools, and casts from and to them."""
+    rows, columns = size(dice, 1, 2000), size(dice, 4, 2000)
+    if not fits(0, (rows, columns)):
+        return None
+    dtype = dice.choice(("int64", "int64", "int32", "int16", "uint8", "bool"))
+    end = 2 if dtype == "bool" else dice.choice((5, 100, 100))
+    other = dice.choice(("float32", "float64", "bfloat16", "int64", "int32", "uint8", "bool"))
+    any_kind = (
+        "x == y", "x != y", "x.sum()", "x.sum(0)", "x.sum(1)", "x.cumsum(1)", "x.any(1)", "x.all()",
+        "torch.where(m, x, y)", "x[m]", "torch.sort(x, stable=True, dim=1)[1]", "x.flip(1)", "x.t().contiguous()",
+        "torch.cat([x, y], 1)", "x.roll(3, 1)", "x.repeat(1, 2)", "x.tril()", "torch.count_nonzero(x, 1)",
+        f"x.to(torch.{other})", f"x.to(torch.{other})", "F.pad(x, (1, 1))", "x.unique()",
+    )  # fmt: skip
+    numbers = (
+        "x + y", "x * y", "x - 1", "x * 3", "-x", "x // 3", "x % 7", "x // (y + 1)", "x % (y + 1)", "x / (y + 1)",
+        "x < y", "x < 5", "x.clamp(3, 40)", "torch.maximum(x, y)", "x.add_(0)", "x.amax(1)", "x.amax(0)",
+        "x.argmax(1)", "x.max(1)[0]", "x.cummax(1)[0]", "x.topk(3, 1)[0]", "x & y", "x ^ y", "x << 1", "x >> 1",
+        "torch.bincount(x.reshape(-1))", "torch.diff(x, dim=1)", "torch.isin(x, torch.tensor([1, 3, 7]))",
+        "x.float().mean()", "F.one_hot(x[:, 0].to(torch.int64), 100)",
+    )  # fmt: skip
+    call = dice.choice(any_kind + ("x & y", "x | y", "~x") if dtype == "bool" else any_kind + numbers)
+    made = f"randint({end}, {rows * columns}).reshape({rows}, {columns}).to(torch.{dtype})"
+    mask = f"randint(2, {rows * columns}).reshape({rows}, {columns}).to(torch.bool)"
+    used = set(re.findall(r"\b[xym]\b", call))
+    specs = {"x": made, "y": made, "m": mask}
+    return "integers", {name: spec for name, spec in specs.items() if name in used}, call, ""
+
+
+KINDS = (
+    convolution, convolution, product, norm, attention, indexing, moving, layout, layout, transform, integers,
+    integers,
+)  # fmt: skip

@@ -1,5 +1,6 @@
 #include "kiln/backend/cpu/elementwise/cast_kernels.h"
 
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -74,6 +75,8 @@ void cast(const KernelArgs& args) {
   if (args.scalars != 0) {
     const To value = convert_element<To>(from[0]);
     for (int64_t i = 0; i < args.n; ++i) to[i] = value;
+  } else if constexpr (std::is_same_v<From, To>) {  // bools as bytes
+    std::memcpy(to, from, static_cast<size_t>(args.n) * sizeof(To));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     truncate(from, to, args.n);
   } else if constexpr (std::is_same_v<From, int64_t> && std::is_same_v<To, float>) {
