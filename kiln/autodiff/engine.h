@@ -288,11 +288,14 @@ class Engine {
   }
 
   // A leaf's gradient is handed to users, who may write into it: it gets memory that nothing else
-  // looks at. Without that, y = a + b would leave one tensor as the gradient of both.
+  // looks at, and row-major. Without that, y = a + b would leave one tensor as the gradient of
+  // both.
   T own(T grad) {
     if (options_.create_graph) return grad;
     if constexpr (requires { B::owns_memory(grad.inner); }) {
       if (B::owns_memory(grad.inner)) return grad;
+      auto rows = B::float_contiguous(std::as_const(grad.inner));
+      if (B::owns_memory(rows)) return T{std::move(rows)};
     }
     return T{B::float_mul_scalar(std::as_const(grad.inner), Scalar(1))};
   }

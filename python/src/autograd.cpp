@@ -54,7 +54,12 @@ void accumulate_into(const std::vector<Tensor>& inputs, const Tensor& x, const T
     if (!grads[i].defined()) continue;
     Tensor input = inputs[i];
     const Tensor before = input.grad();
-    input.set_grad(before.defined() ? before.add(grads[i]) : grads[i].clone());
+    if (before.defined()) {
+      input.set_grad(before.add(grads[i]));
+      continue;
+    }
+    const Tensor rows = grads[i].contiguous();  // as backward() leaves them
+    input.set_grad(rows.is_same(grads[i]) ? rows.clone() : rows);
   }
 }
 

@@ -184,3 +184,28 @@ def test_windows_of_what_lies_another_way():
     compiled = kiln.compile(f)
     for _ in range(3):
         assert compiled(x).tolist() == f(x).tolist()
+
+
+def test_gradients_of_leaves_are_row_major(lib):
+    def leaf(*shape):
+        return lib.ones(*shape, requires_grad=True)
+
+    x = lib.ones(3, 4).t()
+    for shape, f in (
+        ((4, 3), lambda w: x * w),
+        ((4, 3), lambda w: x.exp() * w.exp()),
+        ((4, 3), lambda w: w.t() @ lib.ones(4, 5)),
+        ((2, 3, 4), lambda w: w.permute(2, 0, 1) * lib.ones(4, 2, 3)),
+    ):
+        w = leaf(*shape)
+        for _ in range(2):
+            f(w).sum().backward()
+            assert w.grad.is_contiguous()
+            assert w.grad.view(-1).shape == (w.numel(),)
+        w = leaf(*shape)
+        f(w).sum().backward(inputs=[w])
+        assert w.grad.is_contiguous()
+    a, b = leaf(4, 3), leaf(4, 3)
+    (a + b).mul(x).sum().backward()
+    a.grad.add_(1)
+    assert b.grad.sum() == 12 and a.grad.sum() == 24
