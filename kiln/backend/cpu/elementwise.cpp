@@ -7,6 +7,7 @@
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
 #include "kiln/backend/cpu/elementwise/plan.h"
+#include "kiln/backend/result_layout.h"
 
 namespace kiln::cpu {
 namespace {
@@ -335,15 +336,16 @@ bool is_transposed(const HostTensor& x, const Shape& shape) {
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 // x, read in the shape, with its dims in another order.
 HostHandle turned(const HostTensor& x, const Shape& shape, const Dims& order) {
   return make_handle<HostTensor>(permuted(shape, order), x.dtype(), x.device(),
                                  permuted(host::broadcast_strides(x, shape), order), x.offset(),
                                  x.storage());
+}
+
+bool gives_row_major(const HostTensor& x, const HostTensor& y, const Shape& shape) {
+  return is_contiguous(
+      shape, result_strides(shape, {{&x.shape(), &x.strides()}, {&y.shape(), &y.strides()}}));
 }
 
 }  // namespace
@@ -407,9 +409,7 @@ Output::Output(const Arg<HostHandle>& x, const Shape& shape, DType dtype, const 
 Output::Output(const Arg<HostHandle>& x, const Arg<HostHandle>& y, const Shape& shape,
                DType dtype) {
   choose(x, shape, dtype, y.get().get(), nullptr);
-  // A number, or nothing but row-major operands, leave the order to y.
-  if (!tensor_ && (x->numel() == 1 || (x->is_contiguous() && x->shape() == shape)) &&
-      host::can_donate(y, shape, dtype)) {
+  if (!tensor_ && host::can_donate(y, shape, dtype) && gives_row_major(*x.get(), *y.get(), shape)) {
     tensor_ = y.take();
   }
   if (!tensor_) {
