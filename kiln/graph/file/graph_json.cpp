@@ -322,7 +322,8 @@ class Reader {
       node.arguments[0].operands[0].in_place = true;
     }
     check_row(graph(), node);
-    finish(std::move(node), results, results_of(node.row), in_place);
+    const int count = results_of(node.row);
+    finish(std::move(node), results, count, in_place);
   }
 
   // A window of x's memory, checked against how much there is.
