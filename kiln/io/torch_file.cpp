@@ -189,7 +189,8 @@ Tensor TorchReader::read(const StoredTensorInfo& tensor) const {
   const Tensor view =
       tensor_over(std::move(storage), tensor.dtype, tensor.shape, tensor.stride, offset);
   const size_t used = static_cast<size_t>(view.numel()) * size_of(tensor.dtype);
-  return view.is_contiguous() && used == held ? view : view.clone();
+  if (!view.is_contiguous()) return view.contiguous();
+  return used == held ? view : view.clone();
 }
 
 namespace {
