@@ -294,10 +294,13 @@ class Engine {
     if (options_.create_graph) return grad;
     if constexpr (requires { B::owns_memory(grad.inner); }) {
       if (B::owns_memory(grad.inner)) return grad;
-      auto rows = B::float_contiguous(std::as_const(grad.inner));
-      if (B::owns_memory(rows)) return T{std::move(rows)};
     }
-    return T{B::float_mul_scalar(std::as_const(grad.inner), Scalar(1))};
+    auto copy = B::float_mul_scalar(std::as_const(grad.inner), Scalar(1));
+    if constexpr (requires { B::owns_memory(copy); }) {
+      // It lies as the gradient does, which may be in another order than a tensor of its own does.
+      if (!B::owns_memory(copy)) copy = B::float_contiguous(std::as_const(copy));
+    }
+    return T{std::move(copy)};
   }
 
   void add_into(std::optional<T>& sum, T grad);

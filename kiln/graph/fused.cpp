@@ -54,18 +54,6 @@ void assign(const ErasedTensor& to, const ErasedTensor& from) {
   }
 }
 
-ErasedTensor permute(const ErasedTensor& x, const Dims& dims) {
-  const BackendTable& table = kiln::detail::table_of(x->device());
-  switch (kind_of(x->dtype())) {
-    case Kind::floating:
-      return table.float_permute(x, dims);
-    case Kind::integer:
-      return table.int_permute(x, dims);
-    default:
-      return table.bool_permute(x, dims);
-  }
-}
-
 // An operand, or a result, and where it lies.
 struct Whole {
   ErasedTensor x;
@@ -153,9 +141,12 @@ void run_fused(const Node& node, Frame& frame) {
     }
   });
   for (size_t i = 0; i < results.size(); ++i) {
-    ErasedTensor& y = results[i].x;
-    const bool in_order = fused.order.rank() == 0;
-    frame[node.results[i]] = in_order ? std::move(y) : permute(y, inverse(fused.order));
+    Whole& y = results[i];
+    if (fused.order.rank() != 0) {
+      const Strides strides = permuted(contiguous_strides(fused.shape), inverse(fused.order));
+      y.x = kiln::detail::views_of(y.x).as_strided(y.x, fused.result_shape(), strides, y.offset);
+    }
+    frame[node.results[i]] = std::move(y.x);
   }
 }
 

@@ -346,8 +346,8 @@ struct Rows : Base {
   static M float_resample(T x, const DimMaps& maps) {
     const Shape shape = infer::resampled(x->shape(), maps);
     const Dims order = order_in_memory(x->shape(), x->strides());
-    const bool moved = size_of(x->dtype()) < 4;  // composed
-    if (order.rank() == 0 || moved) return of_shape(x, shape);
+    const bool is_composed = size_of(x->dtype()) < 4;
+    if (order.rank() == 0 || is_composed) return of_shape(x, shape);
     return window::permute(of_shape(x, permuted(shape, order)), inverse(order));
   }
   static M int_resample(T x, const DimMaps& maps) { return float_resample(x, maps); }

@@ -1,11 +1,9 @@
 // The operands of an elementwise op over one common shape. Internal to elementwise.cpp.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "kiln/backend/cpu/elementwise.h"
-#include "kiln/core/dim_order.h"
 
 namespace kiln::cpu {
 
@@ -53,27 +51,7 @@ inline void move_dim(Plan& plan, int from, int to) {
   }
 }
 
-// The shape with its dims in the order of the output's strides, and the operands' strides likewise:
-// an output that is dense is walked through as it lies.
-inline Shape sort_dims(Plan& plan, const Shape& shape) {
-  const int64_t* const out = plan.operands[0].strides;
-  bool is_sorted = true;
-  for (int i = 1; i < shape.rank(); ++i) is_sorted = is_sorted && out[i] <= out[i - 1];
-  if (is_sorted) return shape;
-  Strides strides;
-  for (int i = 0; i < shape.rank(); ++i) strides.push_back(out[i]);
-  const Dims order = by_stride(strides);
-  for (int k = 0; k < plan.count; ++k) {
-    const Operand before = plan.operands[k];
-    for (int i = 0; i < shape.rank(); ++i) {
-      plan.operands[k].strides[i] = before.strides[order[i]];
-    }
-  }
-  return permuted(shape, order);
-}
-
-inline void merge_dims(Plan& plan, const Shape& given) {
-  const Shape shape = sort_dims(plan, given);
+inline void merge_dims(Plan& plan, const Shape& shape) {
   int rank = 0;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == 1) continue;

@@ -18,6 +18,7 @@
 
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/backend/host_tensor.h"
+#include "kiln/core/dim_order.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::cpu {
@@ -126,16 +127,10 @@ class RadixSort {
   }
 };
 
-// x with `dim` last, and the way back.
+// The order of dims with `dim` last.
 inline Dims dim_last(int rank, int dim) {
   Dims dims = all_dims(rank);
   for (int i = dim; i + 1 < rank; ++i) std::swap(dims[i], dims[i + 1]);
   return dims;
 }
-inline Dims inverse(const Dims& dims) {
-  Dims out = dims;
-  for (int i = 0; i < dims.rank(); ++i) out[static_cast<int>(dims[i])] = i;
-  return out;
-}
-
 }  // namespace kiln::cpu
