@@ -44,6 +44,25 @@ struct WindowDefaults {
   }
 
   template <class X = Bk>
+  static FloatOf<X> float_depthwise_block(const FloatOf<X>& x, const FloatOf<X>* expand,
+                                          const FloatOf<X>* expand_bias, Activation expanded,
+                                          const FloatOf<X>& weight, const FloatOf<X>* bias,
+                                          Activation activation, const FloatOf<X>* project,
+                                          const FloatOf<X>* project_bias,
+                                          const FloatOf<X>* residual, Activation projected,
+                                          const ConvOptions& options) {
+    FloatOf<X> out = expand == nullptr
+                         ? X::float_conv2d_activation(x, weight, bias, nullptr, activation, options)
+                         : X::float_conv2d_activation(
+                               X::float_conv2d_activation(x, *expand, expand_bias, nullptr,
+                                                          expanded, ConvOptions{}),
+                               weight, bias, nullptr, activation, options);
+    if (project == nullptr) return out;
+    return X::float_conv2d_activation(std::move(out), *project, project_bias, residual, projected,
+                                      ConvOptions{});
+  }
+
+  template <class X = Bk>
   static FloatOf<X> float_conv2d_input_grad(const FloatOf<X>& weight, const FloatOf<X>& g,
                                             const Shape& x_shape, const ConvOptions& options) {
     const Conv conv(x_shape, X::shape(weight), options);

@@ -19,6 +19,7 @@ enum class Product : uint8_t {
   transposed_convolution,
   convolution_input_grad,
   convolution_weight_grad,
+  depthwise_block,
   attention,
   attention_backward,
   recurrence,

@@ -301,6 +301,7 @@ class CallCapture {
                                     .norm_folding = options_.norm_folding && !options_.exact,
                                     .merged_products = options_.merged_products && !options_.exact,
                                     .epilogues = options_.epilogues,
+                                    .joined_convolutions = options_.joined_convolutions,
                                     .fusion = options_.fusion,
                                     .memory_budget = is_cut ? 1.0 : options_.memory_budget};
     const graph::PauseCapture pause;

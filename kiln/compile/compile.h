@@ -62,6 +62,7 @@ struct CompileOptions {
   bool norm_folding = true;
   bool merged_products = true;
   bool epilogues = true;
+  bool joined_convolutions = true;
   bool fusion = true;
 };
 

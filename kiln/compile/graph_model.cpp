@@ -51,7 +51,8 @@ void make_constants(graph::Graph& graph) {
 }
 
 // What is kept in files: rows as they were recorded, so that other versions and ONNX have them.
-constexpr graph::PassOptions kStored = {.epilogues = false, .fusion = false};
+constexpr graph::PassOptions kStored = {
+    .epilogues = false, .joined_convolutions = false, .fusion = false};
 graph::PassOptions stored_passes(const CaptureModelOptions& options) {
   graph::PassOptions out = kStored;
   out.freeze = options.freeze;

@@ -70,7 +70,8 @@ PyCompiled make(nb::object function, const std::string& name, bool fullgraph, in
   options.exact = exact;
   options.memory_budget = memory_budget;
   options.own_results = options.dead_code = options.common_subexpressions =
-      options.constant_folding = options.epilogues = options.fusion = passes;
+      options.constant_folding = options.epilogues = options.joined_convolutions = options.fusion =
+          passes;
   auto held = std::make_shared<HeldObject>(std::move(function));
   return {held, Compiled(called(held), options, name)};
 }

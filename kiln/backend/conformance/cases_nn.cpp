@@ -157,6 +157,59 @@ void add_convolution(CaseList& list, DType dtype) {
   }
 }
 
+void add_joined_convolutions(CaseList& list, DType dtype) {
+  struct Form {
+    Shape x;
+    int64_t channels, side;
+    ConvOptions options;
+  };
+  std::vector<Form> forms = {
+      {{2, 3, 5, 6}, 4, 3, {.padding = {1, 1}, .groups = 4}},
+      {{1, 2, 7, 7}, 6, 2, {.stride = {2, 1}, .dilation = {1, 2}, .groups = 6}},
+      {{0, 3, 5, 5}, 4, 3, {.padding = {1, 1}, .groups = 4}},
+  };
+  if (dtype == f32 || dtype == bf16) {
+    forms.push_back({{2, 5, 47, 50}, 31, 3, {.padding = {1, 1}, .groups = 31}});
+    forms.push_back({{1, 3, 81, 70}, 29, 5, {.stride = {2, 2}, .padding = {2, 2}, .groups = 29}});
+    forms.push_back({{1, 2, 40, 121}, 30, 7, {.padding = {0, 3}, .groups = 30}});
+  }
+  const auto size_of = [](const Shape& s, int64_t channels, int64_t side, const ConvOptions& o) {
+    const auto along = [&](int d) {
+      const auto i = static_cast<size_t>(d - 2);
+      return conv_output_size(s[d], side, o.stride[i], o.padding[i], o.dilation[i]);
+    };
+    return Shape{s[0], channels, along(2), along(3)};
+  };
+  using enum Activation;
+  for (const auto& [x, channels, side, o] : forms) {
+    for (const Activation activation : {none, relu6, silu}) {
+      const auto uniform = [&](const Shape& shape) { return list.uniform(shape, dtype); };
+      const auto maybe = [&](bool there, const Shape& shape) {
+        return there ? Argument(uniform(shape)) : Argument(Absent());
+      };
+      const bool bare = activation == none;
+      const auto add = [&](bool expands, bool projects) {
+        const Shape wide = {x[0], channels, x[2], x[3]};
+        const Shape out = size_of(wide, 5, side, o);
+        Case& c =
+            list.add("float_depthwise_block",
+                     {uniform(expands ? x : wide), maybe(expands, Shape{channels, x[1], 1, 1}),
+                      maybe(expands && !bare, Shape{channels}), activation,
+                      uniform(Shape{channels, 1, side, side}), maybe(!bare, Shape{channels}),
+                      activation == silu ? hardswish : activation,
+                      maybe(projects, Shape{5, channels, 1, 1}), maybe(projects && !bare, Shape{5}),
+                      maybe(projects && activation == relu6, out), projects ? activation : none, o},
+                     {32, 32.0 + 4.0 * static_cast<double>(side * side * x[1] * channels)});
+        c.elementwise = false;
+        c.expandable = true;
+      };
+      add(true, false);
+      add(false, true);
+      add(true, true);
+    }
+  }
+}
+
 void add_volume_convolution(CaseList& list, DType dtype) {
   struct Form {
     Shape x, weight;
@@ -327,6 +380,7 @@ std::vector<Case> large_cases() {
 void add_window_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     add_convolution(list, dtype);
+    add_joined_convolutions(list, dtype);
     add_volume_convolution(list, dtype);
     add_pooling(list, dtype);
   }

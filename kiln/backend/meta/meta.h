@@ -288,6 +288,14 @@ struct Rows : Base {
                                    const ConvOptions& options) {
     return of_shape(x, infer::conv2d(x->shape(), weight->shape(), options));
   }
+  static M float_depthwise_block(T x, OptT expand, OptT, Activation, T weight, OptT, Activation,
+                                 OptT project, OptT, OptT, Activation, const ConvOptions& options) {
+    Shape shape = x->shape();
+    if (expand != nullptr) shape = infer::conv2d(shape, (*expand)->shape(), ConvOptions{});
+    shape = infer::conv2d(shape, weight->shape(), options);
+    if (project != nullptr) shape = infer::conv2d(shape, (*project)->shape(), ConvOptions{});
+    return of_shape(x, shape);
+  }
   static M float_conv2d_input_grad(T, T g, const Shape& x, const ConvOptions&) {
     return of_shape(g, x);
   }

@@ -128,6 +128,21 @@ HostHandle Ops::float_conv2d_activation(Tensor x, Tensor weight, const HostHandl
   return make(shape, x->dtype(), x->device(), out);
 }
 
+HostHandle Ops::float_depthwise_block(Tensor x, const HostHandle* expand,
+                                      const HostHandle* expand_bias, Activation expanded,
+                                      Tensor weight, const HostHandle* bias, Activation activation,
+                                      const HostHandle* project, const HostHandle* project_bias,
+                                      const HostHandle* residual, Activation projected,
+                                      const ConvOptions& options) {
+  HostHandle out = x.get();
+  if (expand != nullptr) {
+    out = float_conv2d_activation(out, *expand, expand_bias, nullptr, expanded, ConvOptions{});
+  }
+  out = float_conv2d_activation(out, weight, bias, nullptr, activation, options);
+  if (project == nullptr) return out;
+  return float_conv2d_activation(out, *project, project_bias, residual, projected, ConvOptions{});
+}
+
 HostHandle Ops::float_conv2d_input_grad(Tensor weight, Tensor g, const Shape& x_shape,
                                         const ConvOptions& options) {
   return input_grad(weight, g, x_shape, options);

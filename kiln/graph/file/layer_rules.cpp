@@ -46,6 +46,22 @@ void check_conv2d(const RowCheck& row) { conv2d_shape(row, 3); }
 void check_conv2d_activation(const RowCheck& row) {
   row.require_optional(3, conv2d_shape(row, 5), "a residual in the shape of the result");
 }
+// (x, expand, its bias, activation, weight, bias, activation, project, its bias, residual,
+// activation, options).
+void check_depthwise_block(const RowCheck& row) {
+  Shape shape = row.shape(0);
+  const auto convolve = [&](size_t weight, const ConvOptions& options) {
+    row.require_same_dtype(0, weight);
+    shape = conv2d_shape(row, shape, row.shape(weight), options);
+    row.require_optional(weight + 1, {row.shape(weight)[0]}, "a bias for each channel");
+  };
+  if (row.has(1)) convolve(1, ConvOptions{});
+  convolve(4, row.get<ConvOptions>(11));
+  if (row.has(7)) convolve(7, ConvOptions{});
+  row.require(row.has(7) || !(row.has(8) || row.has(9)), "a bias and a residual with their weight");
+  row.require(row.has(1) || !row.has(2), "a bias with its weight");
+  row.require_optional(9, shape, "a residual in the shape of the result");
+}
 
 // (x, weight, bias, activation, shape of the result, options).
 void check_conv_transpose2d(const RowCheck& row) {
@@ -186,6 +202,7 @@ constexpr Rule kLayerRules[] = {
     {kRow_float_linear_activation, check_linear_activation},
     {kRow_float_conv2d, check_conv2d},
     {kRow_float_conv2d_activation, check_conv2d_activation},
+    {kRow_float_depthwise_block, check_depthwise_block},
     {kRow_float_conv_transpose2d, check_conv_transpose2d},
     {kRow_float_conv3d, check_conv3d},
     {kRow_float_max_pool2d, check_max_pool},

@@ -99,21 +99,6 @@ class Epilogues {
     return other;
   }
 
-  // Whether something between two nodes writes what the first reads: it moves to the second.
-  bool changes_between(size_t from, size_t to) const {
-    bool changes = false;
-    const Node& product = graph_.nodes[from];
-    for (size_t n = from + 1; n < to; ++n) {
-      const Node& node = graph_.nodes[n];
-      if (node.kind == NodeKind::call) return true;
-      each_write(node, [&](ValueId id) {
-        product.each_operand(
-            [&](const Operand& o) { changes |= graph_[o.value].memory == graph_[id].memory; });
-      });
-    }
-    return changes;
-  }
-
   // Joins what follows node n to it, as node of that row; how many rows.
   int join(size_t n, Row row) {
     std::vector<Node>& nodes = graph_.nodes;
@@ -142,7 +127,7 @@ class Epilogues {
     if (conv) take_residual();
     take_activation();
     if (!conv) take_residual();
-    if (rows.empty() || changes_between(n, rows.back())) return 0;
+    if (rows.empty() || changes_between(graph_, n, rows.back())) return 0;
     Node& last = nodes[rows.back()];
     const ValueId result = last.results[0];
     Node node;
@@ -168,7 +153,7 @@ class Epilogues {
     if (next < 0 || std::get<Activation>(node.arguments[3].attribute) != Activation::none) return 0;
     Node& last = graph_.nodes[static_cast<size_t>(next)];
     const std::optional<Activation> activation = activation_of(last);
-    if (!activation || changes_between(n, static_cast<size_t>(next))) return 0;
+    if (!activation || changes_between(graph_, n, static_cast<size_t>(next))) return 0;
     node.arguments[3] = RowWriter::attribute(*activation);
     const std::vector<ValueId> results = last.results;
     last = std::move(node);

@@ -20,6 +20,7 @@ Graph optimized(Graph graph, const PassOptions& options, PassReport* report) {
   }
   if (options.dead_code) remove_dead_code(graph, report);
   if (options.epilogues) join_epilogues(graph, report);
+  if (options.joined_convolutions) join_convolutions(graph, report);
   recompute(graph, options.memory_budget, report);
   if (options.fusion) fuse_elementwise(graph, report, options.fuse_always);
   return graph;

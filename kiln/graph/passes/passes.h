@@ -24,6 +24,7 @@ struct PassOptions {
   bool norm_folding = true;
   bool merged_products = true;
   bool epilogues = true;
+  bool joined_convolutions = true;
   bool fusion = true;
   // What the values of a run may take, of what they take without: cheap rows are computed again to
   // keep to it.
@@ -60,6 +61,9 @@ int fold_norms(Graph& graph, PassReport* report = nullptr);
 int merge_products(Graph& graph, PassReport* report = nullptr);
 // An activation behind a linear layer, and what is added to it, become part of its row.
 void join_epilogues(Graph& graph, PassReport* report = nullptr);
+// Depthwise convolutions and those of 1 x 1 around them, between which nobody reads anything,
+// become one row.
+void join_convolutions(Graph& graph, PassReport* report = nullptr);
 // Computes values again before they are read, until the largest use of memory is this part of what
 // it was or nothing cheap is left (Note [Computing again] in recomputation.cpp). `boundary`, the
 // number of a node, stays that node's.

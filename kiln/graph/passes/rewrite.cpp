@@ -17,6 +17,20 @@ bool is_plain_row(const Node& node, int32_t row) {
   return node.kind == NodeKind::row && node.row == row && !node.has_effect();
 }
 
+bool changes_between(const Graph& graph, size_t from, size_t to) {
+  bool changes = false;
+  const Node& first = graph.nodes[from];
+  for (size_t n = from + 1; n < to; ++n) {
+    const Node& node = graph.nodes[n];
+    if (node.kind == NodeKind::call) return true;
+    each_write(node, [&](ValueId id) {
+      first.each_operand(
+          [&](const Operand& o) { changes |= graph[o.value].memory == graph[id].memory; });
+    });
+  }
+  return changes;
+}
+
 RowWriter::RowWriter(Graph& graph, std::vector<Node>& nodes) : graph_(graph), nodes_(nodes) {
   for (const Value& value : graph.values) next_memory_ = std::max(next_memory_, value.memory + 1);
 }

@@ -14,6 +14,9 @@ std::vector<int> uses_of(const Graph& graph);
 // Whether a row is computed of tensors alone: no writes, no effects.
 bool is_plain_row(const Node& node, int32_t row);
 
+// Whether something between two nodes writes what the first reads, which moves to the second.
+bool changes_between(const Graph& graph, size_t from, size_t to);
+
 // The value of a node's argument; kNoValue for an optional one that is absent.
 inline ValueId operand_of(const Node& node, size_t argument) {
   return node.arguments[argument].operands[0].value;

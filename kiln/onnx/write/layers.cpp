@@ -41,16 +41,19 @@ std::vector<int64_t> pads_of(const std::array<int64_t, n>& v) {
 std::vector<int64_t> spatial(const Shape& s) { return {s.begin() + 2, s.end()}; }
 
 template <class Options>
-std::string conv_of(Writer& w, const Node& n, size_t options) {
-  const Options& o = w.get<Options>(n, options);
-  Names inputs{w.in(n, 0), w.in(n, 1)};
-  if (w.has(n, 2)) inputs.push_back(w.in(n, 2));
-  return w.add("Conv", inputs,
-               {{"kernel_shape", spatial(w.shape(n, 1))},
+std::string convolved(Writer& w, Names inputs, const Shape& weight, const Options& o) {
+  return w.add("Conv", std::move(inputs),
+               {{"kernel_shape", spatial(weight)},
                 {"strides", all_of(o.stride)},
                 {"pads", pads_of(o.padding)},
                 {"dilations", all_of(o.dilation)},
                 {"group", o.groups}});
+}
+template <class Options>
+std::string conv_of(Writer& w, const Node& n, size_t options) {
+  Names inputs{w.in(n, 0), w.in(n, 1)};
+  if (w.has(n, 2)) inputs.push_back(w.in(n, 2));
+  return convolved(w, std::move(inputs), w.shape(n, 1), w.get<Options>(n, options));
 }
 void conv2d(Writer& w, const Node& n) { w.out(n, conv_of<ConvOptions>(w, n, 3)); }
 void conv3d(Writer& w, const Node& n) { w.out(n, conv_of<Conv3dOptions>(w, n, 3)); }
@@ -58,6 +61,29 @@ void conv2d_activation(Writer& w, const Node& n) {
   std::string y = conv_of<ConvOptions>(w, n, 5);
   if (w.has(n, 3)) y = w.add("Add", {y, w.in(n, 3)});
   w.out(n, activated(w, y, w.get<Activation>(n, 4), w.dtype(n, 0)));
+}
+void depthwise_block(Writer& w, const Node& n) {
+  std::string y = w.in(n, 0);
+  const auto convolve = [&](size_t weight, const ConvOptions& options) {
+    Names inputs{y, w.in(n, weight)};
+    if (w.has(n, weight + 1)) inputs.push_back(w.in(n, weight + 1));
+    y = convolved(w, std::move(inputs), w.shape(n, weight), options);
+  };
+  const auto activate = [&](size_t activation) {
+    y = activated(w, y, w.get<Activation>(n, activation), w.dtype(n, 0));
+  };
+  if (w.has(n, 1)) {
+    convolve(1, ConvOptions{});
+    activate(3);
+  }
+  convolve(4, w.get<ConvOptions>(n, 11));
+  activate(6);
+  if (w.has(n, 7)) {
+    convolve(7, ConvOptions{});
+    if (w.has(n, 9)) y = w.add("Add", {y, w.in(n, 9)});
+    activate(10);
+  }
+  w.out(n, y);
 }
 // The result of shape y of g.
 template <class Options>
@@ -299,6 +325,7 @@ constexpr Translation kLayersRows[] = {
     {graph::kRow_float_linear_activation, linear_activation},
     {graph::kRow_float_conv2d, conv2d},
     {graph::kRow_float_conv2d_activation, conv2d_activation},
+    {graph::kRow_float_depthwise_block, depthwise_block},
     {graph::kRow_float_conv_transpose2d, conv_transpose2d},
     {graph::kRow_float_conv2d_input_grad, conv_input_grad<ConvOptions>},
     {graph::kRow_float_conv3d, conv3d},

@@ -14,16 +14,10 @@
 namespace kiln::cpu {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 4;  // of apply_planes
-
-// Whether apply_planes knows the kernel.
+// Whether rows are much less than a vector, and would leave lanes idle.
 template <class T>
-bool is_by_rows(const ConvSizes& s) {
-  const PatchGeometry& g = s.geometry;
-  const int64_t side = g.kernel[0], stride = g.stride[0];
-  return depthwise_kernels<T>().apply_planes != nullptr && (side == 3 || side == 5 || side == 7) &&
-         side == g.kernel[1] && (stride == 1 || stride == 2) && stride == g.stride[1] &&
-         g.dilation == IntPair{1, 1} && s.out_height >= kRowsAtOnce;
+bool is_narrow(const ConvSizes& s) {
+  return 4 * s.out_width < 3 * depthwise_kernels<T>().lanes;
 }
 
 template <class T>
@@ -33,7 +27,7 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   constexpr int64_t kBandPixels = 8192;
   const int64_t wanted = ceil_div(s.out_height * s.out_width, kBandPixels);
-  const int64_t bands = std::clamp<int64_t>(wanted, 1, s.out_height / kRowsAtOnce);
+  const int64_t bands = std::clamp<int64_t>(wanted, 1, s.out_height / kDepthwiseRows);
   const int64_t pieces = s.batch * s.groups * s.out * bands;
   const int64_t work = std::max<int64_t>(s.out_height * s.out_width * s.taps() / bands, 1);
   DepthwisePlanes<T> planes;
@@ -44,6 +38,7 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
   planes.channels = s.groups * s.out;
   planes.outputs = s.out;
   planes.bands = bands;
+  planes.result_plane = s.pixels();
   planes.weight = weight;
   planes.bias = bias;
   planes.y = y;
@@ -64,14 +59,20 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
 }  // namespace
 
 template <class T>
+bool is_by_rows(const ConvSizes& s) {
+  const PatchGeometry& g = s.geometry;
+  const int64_t side = g.kernel[0], stride = g.stride[0];
+  return depthwise_kernels<T>().apply_planes != nullptr && (side == 3 || side == 5 || side == 7) &&
+         side == g.kernel[1] && (stride == 1 || stride == 2) && stride == g.stride[1] &&
+         g.dilation == IntPair{1, 1} && s.out_height >= kDepthwiseRows &&
+         !(is_narrow<T>(s) && is_by_channels<T>(s));
+}
+
+template <class T>
 void depthwise_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias,
                        const Finish<T>& finish, T* y) {
-  // Rows of much less than a vector would leave lanes idle.
-  const bool narrow = 4 * s.out_width < 3 * depthwise_kernels<T>().lanes;
-  if (is_by_channels<T>(s) && (narrow || !is_by_rows<T>(s))) {
-    return depthwise_by_channels(s, x, weight, bias, finish, y);
-  }
   if (is_by_rows<T>(s)) return forward_by_rows(s, x, weight, bias, finish, y);
+  if (is_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, finish, y);
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   const PlaneCopies<T> copies(s);
   const int64_t planes = s.batch * s.groups;
@@ -140,6 +141,8 @@ void depthwise_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight
                });
 }
 
+template bool is_by_rows<float>(const ConvSizes&);
+template bool is_by_rows<double>(const ConvSizes&);
 template void depthwise_forward(const ConvSizes&, const float*, const float*, const float*,
                                 const Finish<float>&, float*);
 template void depthwise_forward(const ConvSizes&, const double*, const double*, const double*,

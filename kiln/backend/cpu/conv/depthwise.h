@@ -16,6 +16,12 @@ void depthwise_forward(const ConvSizes& sizes, const T* x, const T* weight, cons
 template <class T>
 void depthwise_weight_grad(const ConvSizes& sizes, const T* x, const T* g, T* weight_grad);
 
+// Output rows that apply_planes computes at once.
+inline constexpr int64_t kDepthwiseRows = 4;
+// Whether depthwise_forward() goes plane by plane, with apply_planes.
+template <class T>
+bool is_by_rows(const ConvSizes& sizes);
+
 // Of volumes, whose groups have one channel (s.in is the depth of the window then).
 template <class T>
 void depthwise_volume_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias,

@@ -46,6 +46,7 @@ struct DepthwisePlanes {
   int64_t out_height = 0;
   int64_t channels = 0;  // of the results: each has a kernel, and a bias
   int64_t outputs = 0, bands = 0;
+  int64_t result_plane = 0;  // elements from one result to the next
   const T* weight = nullptr;
   const T* bias = nullptr;  // or null
   T* y = nullptr;

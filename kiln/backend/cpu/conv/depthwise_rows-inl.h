@@ -265,7 +265,7 @@ void apply_planes_of(const DepthwisePlanes<T>& planes, int64_t begin, int64_t en
     plane.x = planes.first.x + out / planes.outputs * plane.height * plane.width;
     apply_band(plane, windows, first, last - first, planes.weight + channel * kSide * kSide,
                planes.bias == nullptr ? nullptr : planes.bias + channel,
-               planes.y + (out * planes.out_height + first) * plane.out_width);
+               planes.y + out * planes.result_plane + first * plane.out_width);
   }
 }
 

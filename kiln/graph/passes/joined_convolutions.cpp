@@ -1,0 +1,167 @@
+#include <optional>
+#include <utility>
+
+#include "kiln/graph/passes/passes.h"
+#include "kiln/graph/passes/rewrite.h"
+
+namespace kiln::graph {
+
+namespace {
+
+// A convolution as a row, whatever it ends with.
+struct Convolution {
+  ConvOptions options;
+  Activation activation = Activation::none;
+  ValueId residual = kNoValue;
+};
+
+std::optional<Convolution> convolution_of(const Node& node) {
+  if (is_plain_row(node, kRow_float_conv2d)) {
+    return Convolution{std::get<ConvOptions>(node.arguments[3].attribute)};
+  }
+  if (is_plain_row(node, kRow_float_conv2d_activation)) {
+    return Convolution{std::get<ConvOptions>(node.arguments[5].attribute),
+                       std::get<Activation>(node.arguments[4].attribute), operand_of(node, 3)};
+  }
+  return std::nullopt;
+}
+
+bool is_pointwise(const Convolution& c, const Shape& weight) {
+  return weight[2] == 1 && weight[3] == 1 && c.options.groups == 1 &&
+         c.options.stride == IntPair{1, 1} && c.options.padding == IntPair{0, 0};
+}
+
+bool is_depthwise(const Convolution& c, const Shape& weight) {
+  return weight[1] == 1 && weight[0] == c.options.groups && weight[2] * weight[3] > 1 &&
+         c.residual == kNoValue;
+}
+
+class JoinedConvolutions {
+ public:
+  explicit JoinedConvolutions(Graph& graph)
+      : graph_(graph),
+        effects_(graph),
+        uses_(uses_of(graph)),
+        made_by_(graph.values.size(), -1),
+        gone_(graph.nodes.size(), 0) {}
+
+  // How many blocks there are.
+  int run() {
+    int blocks = 0;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const ValueId id : graph_.nodes[n].results) {
+        if (id != kNoValue) made_by_[static_cast<size_t>(id)] = static_cast<int>(n);
+      }
+      blocks += join_before(n) || join_behind(n) ? 1 : 0;
+    }
+    blocks -= joined_blocks_;
+    std::vector<Node> kept;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (gone_[n] == 0) kept.push_back(std::move(graph_.nodes[n]));
+    }
+    graph_.nodes = std::move(kept);
+    return blocks;
+  }
+
+ private:
+  const Shape& weight_of(const Node& node) const { return graph_[operand_of(node, 1)].shape; }
+
+  // The node that makes what convolution n reads, when n alone reads it and it can move to n.
+  std::optional<size_t> node_before(size_t n) const {
+    const ValueId between = operand_of(graph_.nodes[n], 0);
+    const int from = made_by_[static_cast<size_t>(between)];
+    if (from < 0 || uses_[static_cast<size_t>(between)] != 1 || effects_.is_written(between) ||
+        changes_between(graph_, static_cast<size_t>(from), n)) {
+      return std::nullopt;
+    }
+    return static_cast<size_t>(from);
+  }
+
+  void replace(size_t n, size_t before, std::vector<Argument> arguments) {
+    Node& node = graph_.nodes[n];
+    Node block;
+    block.row = kRow_float_depthwise_block;
+    block.name = row_name(block.row);
+    block.arguments = std::move(arguments);
+    block.results = node.results;
+    node = std::move(block);
+    gone_[before] = 1;
+  }
+
+  // A convolution of 1 x 1, and the depthwise one n behind it.
+  bool join_before(size_t n) {
+    const Node& node = graph_.nodes[n];
+    const std::optional<Convolution> c = convolution_of(node);
+    if (!c || !is_depthwise(*c, weight_of(node))) return false;
+    const std::optional<size_t> from = node_before(n);
+    if (!from) return false;
+    const Node& before = graph_.nodes[*from];
+    const std::optional<Convolution> wide = convolution_of(before);
+    if (!wide || !is_pointwise(*wide, weight_of(before)) || wide->residual != kNoValue)
+      return false;
+    const Argument none = RowWriter::tensor(kNoValue);
+    const std::vector<Argument>&a = before.arguments, &b = node.arguments;
+    replace(n, *from,
+            {a[0], a[1], a[2], RowWriter::attribute(wide->activation), b[1], b[2],
+             RowWriter::attribute(c->activation), none, none, none,
+             RowWriter::attribute(Activation::none), RowWriter::attribute(c->options)});
+    return true;
+  }
+
+  // A depthwise convolution, or a block that ends with it, and the one of 1 x 1 n behind it.
+  bool join_behind(size_t n) {
+    const Node& node = graph_.nodes[n];
+    const std::optional<Convolution> c = convolution_of(node);
+    if (!c || !is_pointwise(*c, weight_of(node))) return false;
+    const std::optional<size_t> from = node_before(n);
+    if (!from) return false;
+    const Node& before = graph_.nodes[*from];
+    std::vector<Argument> arguments;
+    if (is_plain_row(before, kRow_float_depthwise_block)) {
+      if (operand_of(before, 7) != kNoValue) return false;
+      arguments = before.arguments;
+      ++joined_blocks_;
+    } else {
+      const std::optional<Convolution> depthwise = convolution_of(before);
+      if (!depthwise || !is_depthwise(*depthwise, weight_of(before))) return false;
+      const Argument none = RowWriter::tensor(kNoValue);
+      const std::vector<Argument>& a = before.arguments;
+      arguments = {a[0],
+                   none,
+                   none,
+                   RowWriter::attribute(Activation::none),
+                   a[1],
+                   a[2],
+                   RowWriter::attribute(depthwise->activation),
+                   none,
+                   none,
+                   none,
+                   RowWriter::attribute(Activation::none),
+                   RowWriter::attribute(depthwise->options)};
+    }
+    arguments[7] = node.arguments[1];
+    arguments[8] = node.arguments[2];
+    arguments[9] = RowWriter::tensor(c->residual);
+    arguments[10] = RowWriter::attribute(c->activation);
+    replace(n, *from, std::move(arguments));
+    return true;
+  }
+
+  Graph& graph_;
+  const Effects effects_;
+  const std::vector<int> uses_;
+  std::vector<int> made_by_;  // nodes, of values
+  std::vector<char> gone_;    // nodes that are part of a later one
+  int joined_blocks_ = 0;     // that were joined to another one
+};
+
+}  // namespace
+
+void join_convolutions(Graph& graph, PassReport* report) {
+  const int blocks = JoinedConvolutions(graph).run();
+  if (blocks == 0 || report == nullptr) return;
+  report->lines.push_back(
+      concat("convolutions: ", blocks, " depthwise ones joined to those of 1 x 1 around them"));
+}
+
+}  // namespace kiln::graph
