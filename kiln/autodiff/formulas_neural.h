@@ -11,6 +11,7 @@
 #include "kiln/autodiff/formulas_scan.h"
 #include "kiln/backend/composed_attention.h"
 #include "kiln/backend/defaults_nn.h"
+#include "kiln/backend/defaults_window.h"
 
 namespace kiln::autodiff {
 
@@ -161,9 +162,9 @@ struct FormulasNeural : FormulasScan<B> {
                                        in(bias), activation, in(project), in(project_bias),
                                        in(residual), projected, options)};
     }
-    return Defaults::template float_depthwise_block<A>(x, expand, expand_bias, expanded, weight,
-                                                       bias, activation, project, project_bias,
-                                                       residual, projected, options);
+    return defaults::WindowDefaults<A>::template float_depthwise_block<A>(
+        x, expand, expand_bias, expanded, weight, bias, activation, project, project_bias, residual,
+        projected, options);
   }
   static T float_conv2d_input_grad(F weight, F g, const Shape& x_shape,
                                    const ConvOptions& options) {

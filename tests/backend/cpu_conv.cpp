@@ -1,7 +1,5 @@
 // Cpu's convolutions and their gradients against Reference.
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -166,17 +164,6 @@ HostHandle by_pixels(const Problem& p, const HostHandle& x, const HostHandle& w,
   cpu::forward_by_pixels<T>(cpu::ConvSizes(p.x, p.weight, p.options), x->data_as<const T>(),
                             {w->data_as<const T>()}, bias->data_as<const T>(), finish, to);
   return y;
-}
-
-// The same bits, but for the signs of NaNs: of two, a sum gives one or the other, as the compiler
-// ordered its operands. Without vectors it has two orders in one tile.
-bool same_but_for_nans(const HostHandle& a, const HostHandle& b) {
-  const std::vector<double> x = values_of(a), y = values_of(b);
-  for (size_t i = 0; i < x.size(); ++i) {
-    const bool same = std::bit_cast<uint64_t>(x[i]) == std::bit_cast<uint64_t>(y[i]);
-    if (!same && !(std::isnan(x[i]) && std::isnan(y[i]))) return false;
-  }
-  return a->shape() == b->shape() && a->dtype() == b->dtype();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // at every instruction set and number of threads.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -150,6 +151,17 @@ inline double kernel_tolerance(DType dtype) {
          : dtype == DType::f32 ? 2e-5
          : dtype == DType::f16 ? 2e-3
                                : 2e-2;
+}
+
+// The same bits, but for the signs of NaNs: of two, a sum gives one or the other, as the compiler
+// ordered its operands. Without vectors it has two orders in one tile.
+inline bool same_but_for_nans(const HostHandle& a, const HostHandle& b) {
+  const std::vector<double> x = values_of(a), y = values_of(b);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool same = std::bit_cast<uint64_t>(x[i]) == std::bit_cast<uint64_t>(y[i]);
+    if (!same && !(std::isnan(x[i]) && std::isnan(y[i]))) return false;
+  }
+  return a->shape() == b->shape() && a->dtype() == b->dtype();
 }
 
 }  // namespace kiln::test

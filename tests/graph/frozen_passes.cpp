@@ -286,6 +286,36 @@ TEST_CASE("epilogues: activations and residuals behind convolutions") {
   CHECK(rows(joined, "float_relu") + rows(joined, "float_unary") + rows(joined, "float_silu") == 0);
 }
 
+TEST_CASE("convolutions: depthwise ones and those of 1 x 1 around them") {
+  manual_seed(4);
+  const nn::Conv2d wide(4, 24, 1), narrow(24, 4, 1), square(4, 4, 3, {.padding = 1});
+  const nn::Conv2d deep(24, 24, 3, {.padding = 1, .groups = 24});
+  const nn::Conv2d alone(4, 4, 3, {.stride = 2, .groups = 4});
+  const auto f = [&](const TensorList& xs) {
+    const Tensor& x = xs[0];
+    const Tensor seen = wide(x).relu();  // read twice
+    return TensorList{
+        narrow(functional::relu6(deep(functional::relu6(wide(x))))) + x,  // one block
+        narrow(deep(seen)) + seen.mean(),                                 // without the first
+        deep(wide(x)).tanh(),                                             // without the last
+        square(alone(x)),                                                 // no 1 x 1
+    };
+  };
+  const NoGradGuard no_grad;
+  PassOptions options = kFrozen;
+  options.freeze = false;
+  options.epilogues = true;
+  options.common_subexpressions = false;
+  const TensorList inputs{randn({2, 4, 17, 15})};
+  options.joined_convolutions = false;
+  const Graph before = after(f, inputs, options, 0);
+  CHECK(rows(before, "float_depthwise_block") == 0);
+  options.joined_convolutions = true;
+  const Graph joined = after(f, inputs, options, 0);  // bit for bit
+  CHECK(rows(joined, "float_depthwise_block") == 3);
+  CHECK(rows(joined, "float_conv2d") + rows(joined, "float_conv2d_activation") == 3);
+}
+
 TEST_CASE("graph models run fused, at fixed and at free sizes") {
   manual_seed(4);
   const auto f = [](const TensorList& xs) {

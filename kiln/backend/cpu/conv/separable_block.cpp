@@ -54,14 +54,14 @@ class PointwiseBand {
         : b_(band),
           table_(band.room(most_pixels) / band.kernels_.lanes,
                  band.room(most_pixels) / band.kernels_.lanes),
-          offsets_(band.weights_.longest_run()) {}
+          offsets_(band.of_.sizes.in) {}
 
     // The pixels, which of every channel follow x, `plane` elements apart, from there on to c,
     // whose channels are c_row apart, for panels [begin, end) of the channels.
     void run(const float* x, int64_t plane, int64_t pixels, int64_t begin, int64_t end, float* c,
              int64_t c_row) {
       fill_table(pixels);
-      for (int64_t i = 0; i < b_.weights_.longest_run(); ++i) offsets_[i] = i * plane;
+      for (int64_t i = 0; i < b_.of_.sizes.in; ++i) offsets_[i] = i * plane;
       ConvBlock<float> block;
       block.panels = b_.room(pixels) / b_.kernels_.columns;
       block.b_panel = b_.kernels_.columns;
@@ -69,11 +69,9 @@ class PointwiseBand {
       block.c = c;
       block.c_row = c_row;
       table_.use_for(block);
-      for (int64_t run = 0; run < b_.weights_.runs(); ++run) {
-        b_.weights_.use_for(block, b_.of_.sizes, b_.of_.bias, b_.out_, 0, run, begin, end);
-        block.b = x + b_.weights_.first_channel(run, b_.of_.sizes) * plane;
-        b_.kernels_.conv_block(block);
-      }
+      b_.weights_.use_for(block, b_.of_.sizes, b_.of_.bias, b_.out_, 0, 0, begin, end);
+      block.b = x;
+      b_.kernels_.conv_block(block);
       if (b_.of_.finish.is_none() || block.in_tile != nullptr) return;
       for (int64_t o = 0; o < block.m; ++o) b_.of_.finish(c + o * c_row, pixels);
     }
@@ -177,7 +175,7 @@ class Together {
         planes.first.padding_top = -wanted;
         apply(planes, 0, s.groups, to);
       } else {
-        const int64_t begin = std::max<int64_t>(wanted, 0);
+        const int64_t begin = std::clamp<int64_t>(wanted, 0, s.height);
         const int64_t end =
             std::clamp<int64_t>(wanted + (rows - 1) * g.stride[0] + g.kernel[0], begin, s.height);
         planes.first.x = wide_.get();
@@ -256,7 +254,9 @@ bool pays_together(const SeparableBlock& block) {
   if (s.in != 1 || s.out != 1 || !is_by_rows<float>(s)) return false;
   int64_t between = 0;
   const auto fits = [](const std::optional<Pointwise>& p) {
-    return !p || (sees_whole_planes(p->sizes) && p->sizes.groups == 1 && p->sizes.in > 0);
+    // (Sums of several runs are one in other ways to convolve a few pixels.)
+    return !p || (sees_whole_planes(p->sizes) && p->sizes.groups == 1 && p->sizes.in > 0 &&
+                  channels_of_run(p->sizes) == p->sizes.in);
   };
   if (!fits(block.expand) || !fits(block.project)) return false;
   if (block.expand) between += s.batch * s.groups * s.plane();
