@@ -163,16 +163,11 @@ void add_joined_convolutions(CaseList& list, DType dtype) {
     int64_t channels, side;
     ConvOptions options;
   };
-  std::vector<Form> forms = {
+  const std::vector<Form> forms = {
       {{2, 3, 5, 6}, 4, 3, {.padding = {1, 1}, .groups = 4}},
       {{1, 2, 7, 7}, 6, 2, {.stride = {2, 1}, .dilation = {1, 2}, .groups = 6}},
       {{0, 3, 5, 5}, 4, 3, {.padding = {1, 1}, .groups = 4}},
   };
-  if (dtype == f32 || dtype == bf16) {
-    forms.push_back({{2, 5, 47, 50}, 31, 3, {.padding = {1, 1}, .groups = 31}});
-    forms.push_back({{1, 3, 81, 70}, 29, 5, {.stride = {2, 2}, .padding = {2, 2}, .groups = 29}});
-    forms.push_back({{1, 2, 40, 121}, 30, 7, {.padding = {0, 3}, .groups = 30}});
-  }
   const auto size_of = [](const Shape& s, int64_t channels, int64_t side, const ConvOptions& o) {
     const auto along = [&](int d) {
       const auto i = static_cast<size_t>(d - 2);
