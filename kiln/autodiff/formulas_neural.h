@@ -153,16 +153,16 @@ struct FormulasNeural : FormulasScan<B> {
     };
     return attach("conv2d", std::move(out), std::move(to), std::move(formula));
   }
-  static T float_depthwise_block(F x, const T* expand, const T* expand_bias, Activation expanded,
+  static T float_separable_block(F x, const T* expand, const T* expand_bias, Activation expanded,
                                  F weight, const T* bias, Activation activation, const T* project,
                                  const T* project_bias, const T* residual, Activation projected,
                                  const ConvOptions& options) {
     if (!tracked(x, expand, expand_bias, weight, bias, project, project_bias, residual)) {
-      return {B::float_depthwise_block(in(x), in(expand), in(expand_bias), expanded, in(weight),
+      return {B::float_separable_block(in(x), in(expand), in(expand_bias), expanded, in(weight),
                                        in(bias), activation, in(project), in(project_bias),
                                        in(residual), projected, options)};
     }
-    return defaults::WindowDefaults<A>::template float_depthwise_block<A>(
+    return defaults::WindowDefaults<A>::template float_separable_block<A>(
         x, expand, expand_bias, expanded, weight, bias, activation, project, project_bias, residual,
         projected, options);
   }

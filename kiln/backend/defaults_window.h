@@ -44,7 +44,7 @@ struct WindowDefaults {
   }
 
   template <class X = Bk>
-  static FloatOf<X> float_depthwise_block(const FloatOf<X>& x, const FloatOf<X>* expand,
+  static FloatOf<X> float_separable_block(const FloatOf<X>& x, const FloatOf<X>* expand,
                                           const FloatOf<X>* expand_bias, Activation expanded,
                                           const FloatOf<X>& weight, const FloatOf<X>* bias,
                                           Activation activation, const FloatOf<X>* project,

@@ -18,7 +18,7 @@ constexpr std::pair<std::string_view, Product> kProducts[] = {
     {"float_linear_quantized", Product::matmul},
     {"float_conv2d", Product::convolution},
     {"float_conv2d_activation", Product::convolution},
-    {"float_depthwise_block", Product::depthwise_block},
+    {"float_separable_block", Product::separable_block},
     {"float_conv3d", Product::convolution},
     {"float_conv_transpose2d", Product::transposed_convolution},
     {"float_conv2d_input_grad", Product::convolution_input_grad},
@@ -60,7 +60,7 @@ int64_t flops_of(Product product, std::span<const Shape> operands, const Shape& 
       return 2 * of(1).numel() * window_of(of(0));
     case Product::convolution_weight_grad:  // of the input and the output's gradient
       return 2 * of(1).numel() * window_of(result);
-    case Product::depthwise_block: {  // of x, expand, a bias, weight, a bias, project and others
+    case Product::separable_block: {  // of x, expand, a bias, weight, a bias, project and others
       const Shape &expand = of(1), &weight = of(3), &project = of(5);
       const int64_t pixels = result.numel() / std::max<int64_t>(1, result[1]);
       return 2 * ((expand.rank() == 4 ? of(0).numel() * expand[0] : 0) + pixels * weight.numel() +

@@ -19,7 +19,7 @@ enum class Product : uint8_t {
   transposed_convolution,
   convolution_input_grad,
   convolution_weight_grad,
-  depthwise_block,
+  separable_block,
   attention,
   attention_backward,
   recurrence,

@@ -473,12 +473,12 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
                  }});
   const TensorData g = uniform({2, 3, 3, 3}, -1, 1, 5);
   using enum kiln::Activation;
-  out.push_back({"float_depthwise_block",
+  out.push_back({"float_separable_block",
                  {image, uniform({3, 2, 1, 1}, -1, 1, 7), uniform({3}, -1, 1, 8),
                   uniform({3, 1, 3, 2}, -1, 1, 9), uniform({3}, -1, 1, 10),
                   uniform({2, 3, 1, 1}, -1, 1, 11), uniform({2, 2, 3, 3}, -1, 1, 12)},
                  [](const V& x) {
-                   return A::float_depthwise_block(x[0], &x[1], &x[2], silu, x[3], &x[4], tanh,
+                   return A::float_separable_block(x[0], &x[1], &x[2], silu, x[3], &x[4], tanh,
                                                    &x[5], nullptr, &x[6], none,
                                                    kiln::ConvOptions{{2, 1}, {1, 0}, {1, 1}, 3});
                  }});

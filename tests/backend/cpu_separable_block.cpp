@@ -1,4 +1,4 @@
-// Cpu's float_depthwise_block beside its convolutions one after another.
+// Cpu's float_separable_block beside its convolutions one after another.
 #include <limits>
 #include <optional>
 
@@ -52,7 +52,7 @@ void check_block(const Block& b, bool bare, Activation wide, Activation activati
     y = Cpu::float_conv2d_activation(y, *project, pointer(project_bias), pointer(residual), last,
                                      {});
   }
-  const HostHandle together = Cpu::float_depthwise_block(
+  const HostHandle together = Cpu::float_separable_block(
       x, pointer(expand), pointer(expand_bias), wide, w, pointer(bias), activation,
       pointer(project), pointer(project_bias), pointer(residual), last, options);
   CHECK(same_bits(together, y));
@@ -60,7 +60,7 @@ void check_block(const Block& b, bool bare, Activation wide, Activation activati
 
 }  // namespace
 
-TEST_CASE("depthwise blocks have the bits of their convolutions") {
+TEST_CASE("separable blocks have the bits of their convolutions") {
   using enum Activation;
   const std::vector<Block> blocks = {
       {2, 5, 31, 7, 47, 50, 3, {.padding = {1, 1}}},
@@ -85,14 +85,14 @@ TEST_CASE("depthwise blocks have the bits of their convolutions") {
   });
 }
 
-TEST_CASE("depthwise blocks with an infinity, and of another dtype") {
+TEST_CASE("separable blocks with an infinity, and of another dtype") {
   const HostHandle x = random_tensor({1, 4, 60, 60}, DType::f32, 1);
   x->data_as<float>()[1234] = std::numeric_limits<float>::infinity();
   const HostHandle expand = random_tensor({40, 4, 1, 1}, DType::f32, 2);
   const HostHandle w = random_tensor({40, 1, 3, 3}, DType::f32, 3);
   const ConvOptions options{.padding = {1, 1}, .groups = 40};
   const auto block = [&](const HostHandle& a, const HostHandle& b, const HostHandle& c) {
-    return Cpu::float_depthwise_block(a, &b, nullptr, Activation::relu, c, nullptr,
+    return Cpu::float_separable_block(a, &b, nullptr, Activation::relu, c, nullptr,
                                       Activation::none, nullptr, nullptr, nullptr, Activation::none,
                                       options);
   };

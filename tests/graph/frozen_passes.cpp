@@ -309,10 +309,10 @@ TEST_CASE("convolutions: depthwise ones and those of 1 x 1 around them") {
   const TensorList inputs{randn({2, 4, 17, 15})};
   options.joined_convolutions = false;
   const Graph before = after(f, inputs, options, 0);
-  CHECK(rows(before, "float_depthwise_block") == 0);
+  CHECK(rows(before, "float_separable_block") == 0);
   options.joined_convolutions = true;
   const Graph joined = after(f, inputs, options, 0);  // bit for bit
-  CHECK(rows(joined, "float_depthwise_block") == 3);
+  CHECK(rows(joined, "float_separable_block") == 3);
   CHECK(rows(joined, "float_conv2d") + rows(joined, "float_conv2d_activation") == 3);
 }
 

@@ -187,7 +187,7 @@ void add_joined_convolutions(CaseList& list, DType dtype) {
         const Shape wide = {x[0], channels, x[2], x[3]};
         const Shape out = size_of(wide, 5, side, o);
         Case& c =
-            list.add("float_depthwise_block",
+            list.add("float_separable_block",
                      {uniform(expands ? x : wide), maybe(expands, Shape{channels, x[1], 1, 1}),
                       maybe(expands && !bare, Shape{channels}), activation,
                       uniform(Shape{channels, 1, side, side}), maybe(!bare, Shape{channels}),

@@ -288,7 +288,7 @@ struct Rows : Base {
                                    const ConvOptions& options) {
     return of_shape(x, infer::conv2d(x->shape(), weight->shape(), options));
   }
-  static M float_depthwise_block(T x, OptT expand, OptT, Activation, T weight, OptT, Activation,
+  static M float_separable_block(T x, OptT expand, OptT, Activation, T weight, OptT, Activation,
                                  OptT project, OptT, OptT, Activation, const ConvOptions& options) {
     Shape shape = x->shape();
     if (expand != nullptr) shape = infer::conv2d(shape, (*expand)->shape(), ConvOptions{});

@@ -128,7 +128,7 @@ HostHandle Ops::float_conv2d_activation(Tensor x, Tensor weight, const HostHandl
   return make(shape, x->dtype(), x->device(), out);
 }
 
-HostHandle Ops::float_depthwise_block(Tensor x, const HostHandle* expand,
+HostHandle Ops::float_separable_block(Tensor x, const HostHandle* expand,
                                       const HostHandle* expand_bias, Activation expanded,
                                       Tensor weight, const HostHandle* bias, Activation activation,
                                       const HostHandle* project, const HostHandle* project_bias,

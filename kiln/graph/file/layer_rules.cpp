@@ -48,7 +48,7 @@ void check_conv2d_activation(const RowCheck& row) {
 }
 // (x, expand, its bias, activation, weight, bias, activation, project, its bias, residual,
 // activation, options).
-void check_depthwise_block(const RowCheck& row) {
+void check_separable_block(const RowCheck& row) {
   Shape shape = row.shape(0);
   const auto convolve = [&](size_t weight, const ConvOptions& options) {
     row.require_same_dtype(0, weight);
@@ -202,7 +202,7 @@ constexpr Rule kLayerRules[] = {
     {kRow_float_linear_activation, check_linear_activation},
     {kRow_float_conv2d, check_conv2d},
     {kRow_float_conv2d_activation, check_conv2d_activation},
-    {kRow_float_depthwise_block, check_depthwise_block},
+    {kRow_float_separable_block, check_separable_block},
     {kRow_float_conv_transpose2d, check_conv_transpose2d},
     {kRow_float_conv3d, check_conv3d},
     {kRow_float_max_pool2d, check_max_pool},

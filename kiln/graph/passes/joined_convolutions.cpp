@@ -80,7 +80,7 @@ class JoinedConvolutions {
   void replace(size_t n, size_t before, std::vector<Argument> arguments) {
     Node& node = graph_.nodes[n];
     Node block;
-    block.row = kRow_float_depthwise_block;
+    block.row = kRow_float_separable_block;
     block.name = row_name(block.row);
     block.arguments = std::move(arguments);
     block.results = node.results;
@@ -117,7 +117,7 @@ class JoinedConvolutions {
     if (!from) return false;
     const Node& before = graph_.nodes[*from];
     std::vector<Argument> arguments;
-    if (is_plain_row(before, kRow_float_depthwise_block)) {
+    if (is_plain_row(before, kRow_float_separable_block)) {
       if (operand_of(before, 7) != kNoValue) return false;
       arguments = before.arguments;
       ++joined_blocks_;

@@ -62,7 +62,7 @@ void conv2d_activation(Writer& w, const Node& n) {
   if (w.has(n, 3)) y = w.add("Add", {y, w.in(n, 3)});
   w.out(n, activated(w, y, w.get<Activation>(n, 4), w.dtype(n, 0)));
 }
-void depthwise_block(Writer& w, const Node& n) {
+void separable_block(Writer& w, const Node& n) {
   std::string y = w.in(n, 0);
   const auto convolve = [&](size_t weight, const ConvOptions& options) {
     Names inputs{y, w.in(n, weight)};
@@ -325,7 +325,7 @@ constexpr Translation kLayersRows[] = {
     {graph::kRow_float_linear_activation, linear_activation},
     {graph::kRow_float_conv2d, conv2d},
     {graph::kRow_float_conv2d_activation, conv2d_activation},
-    {graph::kRow_float_depthwise_block, depthwise_block},
+    {graph::kRow_float_separable_block, separable_block},
     {graph::kRow_float_conv_transpose2d, conv_transpose2d},
     {graph::kRow_float_conv2d_input_grad, conv_input_grad<ConvOptions>},
     {graph::kRow_float_conv3d, conv3d},

@@ -4,7 +4,6 @@
 
 #include "kiln/backend/activated.h"
 #include "kiln/backend/cpu/conv/conv_words.h"
-#include "kiln/backend/cpu/conv/separable_block.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/operand.h"
 
@@ -100,68 +99,6 @@ HostHandle CpuOps::float_conv2d_activation(Arg<HostHandle> x, Arg<HostHandle> we
                          b.data<T>(), finish, y);
   });
   return out;
-}
-
-HostHandle CpuOps::float_depthwise_block(Arg<HostHandle> x, const HostHandle* expand,
-                                         const HostHandle* expand_bias, Activation expanded,
-                                         Arg<HostHandle> weight, const HostHandle* bias,
-                                         Activation activation, const HostHandle* project,
-                                         const HostHandle* project_bias, const HostHandle* residual,
-                                         Activation projected, const ConvOptions& options) {
-  if (x.get()->dtype() == DType::f32) {
-    const HostHandle in = cpu::contiguous(x.get()), taps = cpu::contiguous(weight.get());
-    const cpu::OptionalOperand wide(expand, cpu::contiguous), narrow(project, cpu::contiguous);
-    const cpu::OptionalOperand wide_bias(expand_bias, cpu::contiguous);
-    const cpu::OptionalOperand b(bias, cpu::contiguous);
-    const cpu::OptionalOperand narrow_bias(project_bias, cpu::contiguous);
-    const cpu::OptionalOperand added(residual, cpu::contiguous);
-    const auto weights_of = [](const HostHandle& w) {
-      return cpu::ConvWeight<float>{w->data_as<const float>(), w->storage().get()};
-    };
-    const auto result_of = [](const cpu::ConvSizes& s) {
-      return Shape{s.batch, s.groups * s.out, s.out_height, s.out_width};
-    };
-    const ConvOptions plain;
-    Shape shape = in->shape();
-    const Shape before =
-        expand == nullptr ? shape : result_of(cpu::ConvSizes(shape, (*expand)->shape(), plain));
-    cpu::SeparableBlock block(cpu::ConvSizes(before, taps->shape(), options));
-    if (expand != nullptr) {
-      block.expand = {cpu::ConvSizes(shape, (*expand)->shape(), plain),
-                      weights_of(*wide.get()),
-                      wide_bias.data<float>(),
-                      {cpu::activation_kernel(expanded, DType::f32), nullptr, nullptr}};
-    }
-    shape = result_of(block.depthwise);
-    if (project != nullptr) {
-      block.project = {cpu::ConvSizes(shape, (*project)->shape(), plain),
-                       weights_of(*narrow.get()),
-                       narrow_bias.data<float>(),
-                       {}};
-      shape = result_of(block.project->sizes);
-    }
-    if (shape.numel() > 0 && cpu::pays_together(block)) {
-      HostHandle out = host::empty(shape, DType::f32, in->device());
-      block.x = in->data_as<const float>();
-      block.weight = taps->data_as<const float>();
-      block.bias = b.data<float>();
-      block.finish = {cpu::activation_kernel(activation, DType::f32), nullptr, nullptr};
-      block.y = out->data_as<float>();
-      if (project != nullptr) {
-        block.project->finish = {cpu::activation_kernel(projected, DType::f32), added.data<float>(),
-                                 block.y};
-      }
-      cpu::run_together(block);
-      return out;
-    }
-  }
-  HostHandle out = x.take();
-  if (expand != nullptr) {
-    out = float_conv2d_activation(std::move(out), *expand, expand_bias, nullptr, expanded, {});
-  }
-  out = float_conv2d_activation(std::move(out), weight, bias, nullptr, activation, options);
-  if (project == nullptr) return out;
-  return float_conv2d_activation(std::move(out), *project, project_bias, residual, projected, {});
 }
 
 HostHandle CpuOps::float_conv2d_input_grad(Arg<HostHandle> weight, Arg<HostHandle> g,
