@@ -72,6 +72,7 @@ TEST_CASE("separable blocks have the bits of their convolutions") {
       // after another; more channels than one run of products has.
       {1, 4, 60, 3, 50, 50, 3, {.padding = {2, 2}}},
       {1, 4, 60, 3, 50, 50, 3, {.padding = {40, 1}}},
+      {1, 4, 600, 3, 50, 0, 3, {.padding = {3, 5}}},
       {1, 4, 60, 3, 50, 50, 3, {.padding = {2, 2}, .dilation = {2, 2}}},
       {1, 2, 700, 9, 16, 16, 3, {.padding = {1, 1}}},
       {1, 650, 40, 3, 60, 60, 3, {.padding = {1, 1}}},

@@ -251,7 +251,7 @@ class Together {
 
 bool pays_together(const SeparableBlock& block) {
   const ConvSizes& s = block.depthwise;
-  if (s.in != 1 || s.out != 1 || !is_by_rows<float>(s)) return false;
+  if (s.in != 1 || s.out != 1 || s.plane() == 0 || !is_by_rows<float>(s)) return false;
   int64_t between = 0;
   const auto fits = [](const std::optional<Pointwise>& p) {
     // (Sums of several runs are one in other ways to convolve a few pixels.)
