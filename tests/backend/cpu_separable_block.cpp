@@ -2,7 +2,6 @@
 #include <limits>
 #include <optional>
 
-#include "kiln/core/parallel.h"
 #include "neural_check.h"
 
 using namespace kiln;
@@ -68,11 +67,11 @@ TEST_CASE("separable blocks have the bits of their convolutions") {
       {3, 0, 30, 17, 40, 61, 3, {.padding = {0, 1}}},
       {1, 6, 30, 4, 45, 121, 7, {.stride = {2, 2}, .padding = {3, 3}}},
       {9, 20, 90, 20, 14, 14, 3, {.padding = {1, 1}}},
-      // Padding wider than the kernel sees on one side; dilation and odd kernels, which go one
-      // after another; more channels than one run of products has.
+      // Bands that see padding alone, and images without a column.
       {1, 4, 60, 3, 50, 50, 3, {.padding = {2, 2}}},
       {1, 4, 60, 3, 50, 50, 3, {.padding = {40, 1}}},
       {1, 4, 600, 3, 50, 0, 3, {.padding = {3, 5}}},
+      // These go one after another: dilation, and more channels than a run of products has.
       {1, 4, 60, 3, 50, 50, 3, {.padding = {2, 2}, .dilation = {2, 2}}},
       {1, 2, 700, 9, 16, 16, 3, {.padding = {1, 1}}},
       {1, 650, 40, 3, 60, 60, 3, {.padding = {1, 1}}},

@@ -75,5 +75,6 @@ void add_sparse_cases(CaseList& list);
 void add_training_cases(CaseList& list);
 void add_coded_cases(CaseList& list);
 void add_quantized_cases(CaseList& list);
+void add_block_cases(CaseList& list);
 
 }  // namespace kiln::conformance

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -45,19 +46,20 @@ class JoinedConvolutions {
         made_by_(graph.values.size(), -1),
         gone_(graph.nodes.size(), 0) {}
 
-  // How many blocks there are.
+  // How many blocks there are then.
   int run() {
-    int blocks = 0;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (const ValueId id : graph_.nodes[n].results) {
         if (id != kNoValue) made_by_[static_cast<size_t>(id)] = static_cast<int>(n);
       }
-      blocks += join_before(n) || join_behind(n) ? 1 : 0;
+      if (!join_before(n)) join_behind(n);
     }
-    blocks -= joined_blocks_;
+    int blocks = 0;
     std::vector<Node> kept;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (gone_[n] == 0) kept.push_back(std::move(graph_.nodes[n]));
+      if (gone_[n] != 0) continue;
+      blocks += is_plain_row(graph_.nodes[n], kRow_float_separable_block) ? 1 : 0;
+      kept.push_back(std::move(graph_.nodes[n]));
     }
     graph_.nodes = std::move(kept);
     return blocks;
@@ -88,63 +90,60 @@ class JoinedConvolutions {
     gone_[before] = 1;
   }
 
+  // The arguments of a block that has no last convolution yet: of a depthwise one, or of a block.
+  std::optional<std::vector<Argument>> block_of(const Node& node) const {
+    if (is_plain_row(node, kRow_float_separable_block) && operand_of(node, 7) == kNoValue) {
+      return node.arguments;
+    }
+    const std::optional<Convolution> c = convolution_of(node);
+    if (!c || !is_depthwise(*c, weight_of(node))) return std::nullopt;
+    const Argument none = RowWriter::tensor(kNoValue);
+    const Argument no_activation = RowWriter::attribute(Activation::none);
+    const std::vector<Argument>& a = node.arguments;
+    return std::vector<Argument>{a[0],
+                                 none,
+                                 none,
+                                 no_activation,
+                                 a[1],
+                                 a[2],
+                                 RowWriter::attribute(c->activation),
+                                 none,
+                                 none,
+                                 none,
+                                 no_activation,
+                                 RowWriter::attribute(c->options)};
+  }
+
   // A convolution of 1 x 1, and the depthwise one n behind it.
   bool join_before(size_t n) {
-    const Node& node = graph_.nodes[n];
-    const std::optional<Convolution> c = convolution_of(node);
-    if (!c || !is_depthwise(*c, weight_of(node))) return false;
+    std::optional<std::vector<Argument>> block = block_of(graph_.nodes[n]);
+    if (!block || (*block)[1].operands[0].value != kNoValue) return false;
     const std::optional<size_t> from = node_before(n);
     if (!from) return false;
     const Node& before = graph_.nodes[*from];
     const std::optional<Convolution> wide = convolution_of(before);
     if (!wide || !is_pointwise(*wide, weight_of(before)) || wide->residual != kNoValue)
       return false;
-    const Argument none = RowWriter::tensor(kNoValue);
-    const std::vector<Argument>&a = before.arguments, &b = node.arguments;
-    replace(n, *from,
-            {a[0], a[1], a[2], RowWriter::attribute(wide->activation), b[1], b[2],
-             RowWriter::attribute(c->activation), none, none, none,
-             RowWriter::attribute(Activation::none), RowWriter::attribute(c->options)});
+    std::copy_n(before.arguments.begin(), 3, block->begin());
+    (*block)[3] = RowWriter::attribute(wide->activation);
+    replace(n, *from, std::move(*block));
     return true;
   }
 
   // A depthwise convolution, or a block that ends with it, and the one of 1 x 1 n behind it.
-  bool join_behind(size_t n) {
+  void join_behind(size_t n) {
     const Node& node = graph_.nodes[n];
     const std::optional<Convolution> c = convolution_of(node);
-    if (!c || !is_pointwise(*c, weight_of(node))) return false;
+    if (!c || !is_pointwise(*c, weight_of(node))) return;
     const std::optional<size_t> from = node_before(n);
-    if (!from) return false;
-    const Node& before = graph_.nodes[*from];
-    std::vector<Argument> arguments;
-    if (is_plain_row(before, kRow_float_separable_block)) {
-      if (operand_of(before, 7) != kNoValue) return false;
-      arguments = before.arguments;
-      ++joined_blocks_;
-    } else {
-      const std::optional<Convolution> depthwise = convolution_of(before);
-      if (!depthwise || !is_depthwise(*depthwise, weight_of(before))) return false;
-      const Argument none = RowWriter::tensor(kNoValue);
-      const std::vector<Argument>& a = before.arguments;
-      arguments = {a[0],
-                   none,
-                   none,
-                   RowWriter::attribute(Activation::none),
-                   a[1],
-                   a[2],
-                   RowWriter::attribute(depthwise->activation),
-                   none,
-                   none,
-                   none,
-                   RowWriter::attribute(Activation::none),
-                   RowWriter::attribute(depthwise->options)};
-    }
-    arguments[7] = node.arguments[1];
-    arguments[8] = node.arguments[2];
-    arguments[9] = RowWriter::tensor(c->residual);
-    arguments[10] = RowWriter::attribute(c->activation);
-    replace(n, *from, std::move(arguments));
-    return true;
+    if (!from) return;
+    std::optional<std::vector<Argument>> block = block_of(graph_.nodes[*from]);
+    if (!block) return;
+    (*block)[7] = node.arguments[1];
+    (*block)[8] = node.arguments[2];
+    (*block)[9] = RowWriter::tensor(c->residual);
+    (*block)[10] = RowWriter::attribute(c->activation);
+    replace(n, *from, std::move(*block));
   }
 
   Graph& graph_;
@@ -152,7 +151,6 @@ class JoinedConvolutions {
   const std::vector<int> uses_;
   std::vector<int> made_by_;  // nodes, of values
   std::vector<char> gone_;    // nodes that are part of a later one
-  int joined_blocks_ = 0;     // that were joined to another one
 };
 
 }  // namespace
