@@ -41,7 +41,7 @@ HostHandle empty_strided(const Shape& shape, const Strides& strides, DType dtype
     too_large = __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) || too_large;
   }
   if (too_large && !shape.contains(0)) bytes = std::numeric_limits<uint64_t>::max();
-  // Throws when too large, before strides wrap.
+  // Throws when too large.
   Handle<Storage> storage = Storage::allocate(detail::memory_size(bytes));
   return make_handle<HostTensor>(shape, dtype, device, strides, 0, std::move(storage));
 }

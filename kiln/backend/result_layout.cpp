@@ -54,7 +54,7 @@ Strides result_strides(const Shape& shape, std::initializer_list<Lying> operands
   int64_t step = 1;
   for (const int64_t d : order) {
     out[static_cast<int>(d)] = step;
-    step *= std::max<int64_t>(1, shape[static_cast<int>(d)]);
+    step = detail::next_stride(step, shape[static_cast<int>(d)]);
   }
   return out;
 }

@@ -27,10 +27,15 @@ std::string to_string(const Shape& shape) {
   return out + "]";
 }
 
+int64_t detail::next_stride(int64_t stride, int64_t size) {
+  const auto steps = static_cast<uint64_t>(std::max<int64_t>(size, 1));
+  return static_cast<int64_t>(static_cast<uint64_t>(stride) * steps);
+}
+
 Strides contiguous_strides(const Shape& shape) {
   Strides strides = Shape::filled(shape.rank(), 1);
   for (int i = shape.rank() - 2; i >= 0; --i) {
-    strides[i] = strides[i + 1] * std::max<int64_t>(shape[i + 1], 1);
+    strides[i] = detail::next_stride(strides[i + 1], shape[i + 1]);
   }
   return strides;
 }

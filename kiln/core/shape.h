@@ -18,6 +18,8 @@ namespace detail {
 // A negative index of `rank` numbers, counted from the end. Throws IndexError for any other one
 // that they do not have.
 [[gnu::cold]] int index_from_end(int i, int rank);
+// The stride of the dim outside one of `size` elements that lie `stride` apart; wraps as unsigned.
+int64_t next_stride(int64_t stride, int64_t size);
 }  // namespace detail
 
 // Up to kMaxRank 64-bit numbers without allocation. One type serves shapes, strides and lists of
@@ -121,7 +123,8 @@ using Dims = Shape;
 // "[2, 3]".
 std::string to_string(const Shape& shape);
 
-// Row-major strides, in elements.
+// Row-major strides, in elements. Those of a shape that no memory holds wrap: who allocates refuses
+// it.
 Strides contiguous_strides(const Shape& shape);
 // Whether these strides describe row-major memory without gaps (dims of size 1 do not matter; empty
 // counts).
