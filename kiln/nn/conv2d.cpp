@@ -6,7 +6,6 @@
 #include "kiln/nn/fan_in_init.h"
 #include "kiln/nn/padding_nd.h"
 #include "kiln/nn/repr.h"
-#include "kiln/tensor/nn/convolution.h"
 
 namespace kiln::nn {
 namespace {
@@ -109,6 +108,18 @@ Tensor Conv2d::forward(TensorArg x) const {
     return detail::computed_conv2d(weight, x, bias, options);
   const Tensor& w = weight;
   return detail::conv2d_with(x, w, bias, options);
+}
+
+Tensor Conv2d::forward(TensorArg x, const functional::ConvEpilogue& epilogue) const {
+  const Conv2dOptions& o = config_.options;
+  if (o.padding_mode != "zeros" || !o.padding.word().empty() || weight.is_computed()) [[unlikely]] {
+    Tensor y = forward(std::move(x));
+    if (epilogue.residual.defined()) y = y + epilogue.residual;
+    return functional::activate(std::move(y), epilogue.activation);
+  }
+  const Tensor& w = weight;
+  return functional::conv2d(std::move(x), w, bias, Sizes(o.stride), Sizes(o.padding.sizes()),
+                            Sizes(o.dilation), o.groups, epilogue);
 }
 
 void Conv2d::reset_parameters() {

@@ -7,6 +7,7 @@
 #include "kiln/nn/layer.h"
 #include "kiln/nn/parametrization.h"
 #include "kiln/nn/size2d.h"
+#include "kiln/tensor/nn/convolution.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
@@ -75,6 +76,8 @@ class Conv2d : public Layer<Conv2dConfig> {
   KILN_MODULE_DECLARED(Conv2d)
 
   Tensor forward(TensorArg x) const;
+  // activation(conv(x) + residual) in one go: conv(x, {.activation = Activation::relu}).
+  Tensor forward(TensorArg x, const functional::ConvEpilogue& epilogue) const;
   void reset_parameters();
   std::string extra_repr() const override;
 

@@ -6,7 +6,7 @@
 #include "kiln/core/error.h"
 #include "kiln/nn/fan_in_init.h"
 #include "kiln/nn/repr.h"
-#include "kiln/tensor/nn/convolution.h"
+#include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
 
@@ -67,7 +67,7 @@ ConvNdLayer::ConvNdLayer(const char* name, int dims, ConvNdConfig config,
   if (o.bias) bias = parameter({out_channels()}, detail::fill_bias(shape), param_options);
 }
 
-Tensor ConvNdLayer::forward(const Tensor& x) const {
+Tensor ConvNdLayer::forward(const Tensor& x, const F::ConvEpilogue& epilogue) const {
   const ConvNdOptions& o = config_.options;
   const Tensor w = weight.val();  // drawn before the bias, as in parameters(), should both be lazy
   Padding padding = o.padding.word() == "same"    ? Padding(Padding::Mode::same)
@@ -79,8 +79,12 @@ Tensor ConvNdLayer::forward(const Tensor& x) const {
     padding = 0;
   }
   const Sizes stride = o.stride.sizes(), dilation = o.dilation.sizes();
-  return dims_ == 1 ? F::conv1d(input, w, bias, stride, padding, dilation, o.groups)
-                    : F::conv3d(input, w, bias, stride, padding, dilation, o.groups);
+  if (dims_ == 1) {
+    return F::conv1d(input, w, bias, stride, padding, dilation, o.groups, epilogue);
+  }
+  Tensor y = F::conv3d(input, w, bias, stride, padding, dilation, o.groups);
+  if (epilogue.residual.defined()) y = y + epilogue.residual;
+  return F::activate(std::move(y), epilogue.activation);
 }
 
 void ConvNdLayer::reset_parameters() {
@@ -153,7 +157,8 @@ Shape ConvTransposeLayer::output_padding(const Tensor& x,
 }
 
 Tensor ConvTransposeLayer::forward(const Tensor& x,
-                                   const std::optional<std::vector<int64_t>>& output_size) const {
+                                   const std::optional<std::vector<int64_t>>& output_size,
+                                   Activation activation) const {
   const ConvTransposeOptions& o = config_.options;
   const Tensor w = weight.val();
   const Shape more =
@@ -161,7 +166,8 @@ Tensor ConvTransposeLayer::forward(const Tensor& x,
   const auto conv = dims_ == 1   ? F::conv_transpose1d
                     : dims_ == 2 ? F::conv_transpose2d
                                  : F::conv_transpose3d;
-  return conv(x, w, bias, o.stride.sizes(), o.padding.sizes(), more, o.groups, o.dilation.sizes());
+  return conv(x, w, bias, o.stride.sizes(), o.padding.sizes(), more, o.groups, o.dilation.sizes(),
+              activation);
 }
 
 void ConvTransposeLayer::reset_parameters() {

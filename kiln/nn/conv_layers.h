@@ -9,6 +9,7 @@
 #include "kiln/nn/layer.h"
 #include "kiln/nn/padding_nd.h"
 #include "kiln/nn/size_nd.h"
+#include "kiln/tensor/nn/convolution.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::nn {
@@ -39,7 +40,9 @@ class ConvNdLayer : public Layer<ConvNdConfig> {
   Param<Tensor> weight;
   Param<Tensor> bias;
 
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x) const { return forward(x, functional::ConvEpilogue{}); }
+  // activation(conv(x) + residual) in one go: conv(x, {.activation = Activation::relu}).
+  Tensor forward(const Tensor& x, const functional::ConvEpilogue& epilogue) const;
   void reset_parameters();
   std::string extra_repr() const override;
 
@@ -106,9 +109,9 @@ class ConvTransposeLayer : public Layer<ConvTransposeConfig> {
   Param<Tensor> bias;
 
   // With an output_size (the spatial sizes, or all) output_padding follows from it. Throws
-  // ValueError for one that the options cannot give.
-  Tensor forward(const Tensor& x,
-                 const std::optional<std::vector<int64_t>>& output_size = {}) const;
+  // ValueError for one that the options cannot give. The activation is applied in one go.
+  Tensor forward(const Tensor& x, const std::optional<std::vector<int64_t>>& output_size = {},
+                 Activation activation = Activation::none) const;
   void reset_parameters();
   std::string extra_repr() const override;
 

@@ -17,6 +17,7 @@
 #include "kiln/tensor/nn/normalization.h"
 #include "kiln/tensor/nn/pooling.h"
 #include "kiln/tensor/nn/rnnt_loss.h"
+#include "kiln/tensor/nn/separable_conv2d.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {

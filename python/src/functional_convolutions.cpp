@@ -30,7 +30,7 @@ using Convolution = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, cons
 using Finished = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Sizes&,
                             const Padding&, const Sizes&, int64_t, const F::ConvEpilogue&);
 using Transposed = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Sizes&,
-                              const Sizes&, const Sizes&, int64_t, const Sizes&);
+                              const Sizes&, const Sizes&, int64_t, const Sizes&, Activation);
 
 void def_convolution(nb::module_& m, const char* name, Convolution f, const char* doc) {
   m.def(
@@ -73,13 +73,42 @@ void def_transposed(nb::module_& m, const char* name, Transposed f, const char* 
       name,
       [f](const Tensor& x, const Tensor& weight, const OptionalTensor& bias, const IntList& stride,
           const IntList& padding, const IntList& output_padding, int64_t groups,
-          const IntList& dilation) {
+          const IntList& dilation, const std::string& activation) {
+        const Activation end = activation_of(activation);
         Unlocked lock(x, weight);
         return f(x, weight, bias, sizes_of(stride), sizes_of(padding), sizes_of(output_padding),
-                 groups, sizes_of(dilation));
+                 groups, sizes_of(dilation), end);
       },
       "input"_a, "weight"_a, optional_arg("bias"), "stride"_a = 1, "padding"_a = 0,
-      "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1, doc);
+      "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1, nb::kw_only(),
+      "activation"_a = "none", doc);
+}
+
+void def_separable(nb::module_& m) {
+  m.def(
+      "separable_conv2d",
+      [](const Tensor& x, const Tensor& weight, const OptionalTensor& bias, const IntList& stride,
+         const IntList& padding, const IntList& dilation, const std::string& activation,
+         const OptionalTensor& expand_weight, const OptionalTensor& expand_bias,
+         const std::string& expand_activation, const OptionalTensor& project_weight,
+         const OptionalTensor& project_bias, const std::string& project_activation,
+         const OptionalTensor& residual) {
+        const F::SeparableConvOptions options{
+            activation_of(activation),
+            {expand_weight, expand_bias, activation_of(expand_activation)},
+            {project_weight, project_bias, activation_of(project_activation)},
+            residual};
+        Unlocked lock(x, weight);
+        return F::separable_conv2d(x, weight, bias, sizes_of(stride), sizes_of(padding),
+                                   sizes_of(dilation), options);
+      },
+      "input"_a, "weight"_a, optional_arg("bias"), "stride"_a = 1, "padding"_a = 0,
+      "dilation"_a = 1, nb::kw_only(), "activation"_a = "none", optional_arg("expand_weight"),
+      optional_arg("expand_bias"), "expand_activation"_a = "none", optional_arg("project_weight"),
+      optional_arg("project_bias"), "project_activation"_a = "none", optional_arg("residual"),
+      "A depthwise convolution, [N, C, H, W] with weight [C, 1, KH, KW], between two of 1 x 1, "
+      "which may both be absent: the block of a mobile network. A few rows are computed at a time, "
+      "so that what lies between stays in the cache.");
 }
 
 }  // namespace
@@ -145,12 +174,16 @@ void bind_functional_convolutions(nb::module_& m) {
       "conv1d.");
   def_convolution(m, "conv3d", &F::conv3d,
                   "[N, C, D, H, W] with weight [O, C / groups, KD, KH, KW]. padding: see conv1d.");
-  def_transposed(m, "conv_transpose1d", &F::conv_transpose1d,
-                 "The gradient of conv1d as a layer: weight [C, O / groups, K].");
-  def_transposed(m, "conv_transpose2d", &F::conv_transpose2d,
-                 "The gradient of conv2d as a layer: weight [C, O / groups, KH, KW].");
+  def_transposed(
+      m, "conv_transpose1d", &F::conv_transpose1d,
+      "The gradient of conv1d as a layer: weight [C, O / groups, K]. activation: see linear.");
+  def_transposed(
+      m, "conv_transpose2d", &F::conv_transpose2d,
+      "The gradient of conv2d as a layer: weight [C, O / groups, KH, KW]. activation: see linear.");
   def_transposed(m, "conv_transpose3d", &F::conv_transpose3d,
-                 "The gradient of conv3d as a layer: weight [C, O / groups, KD, KH, KW].");
+                 "The gradient of conv3d as a layer: weight [C, O / groups, KD, KH, KW]. "
+                 "activation: see linear.");
+  def_separable(m);
   m.def(
       "deform_conv2d",
       [](const Tensor& x, const Tensor& offset, const Tensor& weight, const OptionalTensor& bias,

@@ -6,12 +6,15 @@
 
 namespace kiln::python {
 
+inline bool is_no_activation(PyObject* word) {
+  return PyUnicode_Check(word) && std::string_view(utf8_of(word)) == "none";
+}
+
 // linear(x, activation="gelu", residual=y)
 template <>
 struct LayerForward<nn::Linear> {
   static PyObject* call(const char* name, nn::Linear& layer, PyObject* const* args, int64_t numel) {
-    const std::string_view activation = PyUnicode_Check(args[1]) ? utf8_of(args[1]) : "";
-    if (activation == "none" && args[2] == Py_None) {
+    if (is_no_activation(args[1]) && args[2] == Py_None) {
       return call_layer<Tensor>(name, layer, args, numel,
                                 [](nn::Linear& l, const Tensor& x) { return l.forward(x); });
     }
@@ -22,6 +25,45 @@ struct LayerForward<nn::Linear> {
         });
   }
 };
+
+// conv(x, activation="relu", residual=y)
+template <class L>
+struct ConvForward {
+  static PyObject* call(const char* name, L& layer, PyObject* const* args, int64_t numel) {
+    if (is_no_activation(args[1]) && args[2] == Py_None) {
+      return call_layer<Tensor>(name, layer, args, numel,
+                                [](L& l, const Tensor& x) { return l.forward(x); });
+    }
+    return call_layer<Tensor, std::string, Tensor>(
+        name, layer, args, numel,
+        [](L& l, const Tensor& x, const std::string& word, const Tensor& residual) {
+          return l.forward(x, F::ConvEpilogue{activation_of(word), residual});
+        });
+  }
+};
+template <>
+struct LayerForward<nn::Conv1d> : ConvForward<nn::Conv1d> {};
+template <>
+struct LayerForward<nn::Conv2d> : ConvForward<nn::Conv2d> {};
+template <>
+struct LayerForward<nn::Conv3d> : ConvForward<nn::Conv3d> {};
+
+// conv(x, output_size, activation="relu")
+template <class L>
+struct ConvTransposeForward {
+  static PyObject* call(const char* name, L& layer, PyObject* const* args, int64_t numel) {
+    return call_layer<Tensor, std::optional<std::vector<int64_t>>, std::string>(
+        name, layer, args, numel,
+        [](L& l, const Tensor& x, const std::optional<std::vector<int64_t>>& output_size,
+           const std::string& word) { return l.forward(x, output_size, activation_of(word)); });
+  }
+};
+template <>
+struct LayerForward<nn::ConvTranspose1d> : ConvTransposeForward<nn::ConvTranspose1d> {};
+template <>
+struct LayerForward<nn::ConvTranspose2d> : ConvTransposeForward<nn::ConvTranspose2d> {};
+template <>
+struct LayerForward<nn::ConvTranspose3d> : ConvTransposeForward<nn::ConvTranspose3d> {};
 
 // Gives back what it was given, whatever that is.
 template <>

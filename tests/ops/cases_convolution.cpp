@@ -116,6 +116,42 @@ KILN_OP_CASES(convolution) {
      },
      {real({4, 2, 2, 3}), real({4, 1, 2, 1, 2})})
       .loose(4);
+  op("nn.functional.conv_transpose2d", "F.conv_transpose2d(a, b, c, 2, 1, 1, activation='relu6')",
+     [](const Tensors& x) {
+       return F::conv_transpose2d(x[0], x[1], x[2], 2, 1, 1, 1, 1, Activation::relu6);
+     },
+     {real({2, 2, 3, 4}), real({2, 3, 3, 2}), real({3})})
+      .loose(4)
+      .no_peer("PyTorch's conv_transpose2d has no activation");
+  op("nn.functional.conv_transpose1d",
+     "F.conv_transpose1d(a, b, c, 1, 0, 1, 1, 2, activation='silu')",
+     [](const Tensors& x) {
+       return F::conv_transpose1d(x[0], x[1], x[2], 1, 0, 1, 1, 2, Activation::silu);
+     },
+     {real({4, 6}), real({4, 2, 3}), real({2})})
+      .loose(4)
+      .no_peer("PyTorch's conv_transpose1d has no activation");
+  op("nn.functional.separable_conv2d", "F.separable_conv2d(a, b, c, 2, 1, activation='silu')",
+     [](const Tensors& x) {
+       return F::separable_conv2d(x[0], x[1], x[2], 2, 1, 1, {.activation = Activation::silu});
+     },
+     {real({2, 3, 5, 6}), real({3, 1, 3, 3}), real({3})})
+      .loose(4)
+      .no_peer("a block of mobile networks, of three of PyTorch's conv2d");
+  op("nn.functional.separable_conv2d",
+     "F.separable_conv2d(a, b, c, 1, 1, activation='relu6', expand_weight=d, expand_bias=e, "
+     "expand_activation='tanh', project_weight=f, residual=a)",
+     [](const Tensors& x) {
+       return F::separable_conv2d(x[0], x[1], x[2], 1, 1, 1,
+                                  {.activation = Activation::relu6,
+                                   .expand = {x[3], x[4], Activation::tanh},
+                                   .project = {.weight = x[5]},
+                                   .residual = x[0]});
+     },
+     {real({2, 3, 5, 4}), real({6, 1, 3, 3}), real({6}), real({6, 3, 1, 1}), real({6}),
+      real({3, 6, 1, 1})})
+      .loose(4)
+      .no_peer("a block of mobile networks, of three of PyTorch's conv2d");
   // Offsets that keep sampling points away from pixels, where the gradient jumps.
   const auto between = [](Tensor x) { return (x * 0.2 + 0.5) + x.round(); };
   op("nn.functional.deform_conv2d", "F.deform_conv2d(a, b, c, d, 1, 1, 1, e)",

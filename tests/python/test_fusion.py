@@ -102,7 +102,7 @@ def test_fuse_leaves_what_it_must():
 @pytest.mark.parametrize(
     "activation", ["ReLU", "ReLU6", "GELU", "SiLU", "Hardswish", "Hardsigmoid", "Sigmoid", "Tanh"]
 )
-@pytest.mark.parametrize("kind", ["Conv1d", "Conv2d"])
+@pytest.mark.parametrize("kind", ["Conv1d", "Conv2d", "ConvTranspose2d"])
 def test_fuse_activations(kind, activation):
     nn = kiln.nn
     kiln.manual_seed(1)
@@ -116,9 +116,11 @@ def test_fuse_activations(kind, activation):
     x = kiln.randn(2, 3, 9) if kind == "Conv1d" else kiln.randn(2, 3, 9, 7)
     expected, keys = net(x), list(net.state_dict())
     nn.utils.fuse_(net)
+    joined = f"{kind[:-2]}Activation{kind[-2:]}"
     assert [type(layer).__name__ for layer in net] == [
-        f"ConvActivation{kind[-2:]}", "Identity", "Identity", f"ConvActivation{kind[-2:]}", "Identity",
-    ]  # fmt: skip
+        *(joined, "Identity", "Identity"),
+        *(joined, "Identity"),
+    ]
     assert kiln.allclose(net(x), expected, 1e-4, 1e-5)
     assert [key for key in keys if not key.startswith("1.")] == list(net.state_dict())
     name = "gelu" if activation == "GELU" else activation.lower()
@@ -127,6 +129,167 @@ def test_fuse_activations(kind, activation):
     net[0].weight.requires_grad_()
     net(x).square().sum().backward()
     assert net[0].weight.grad is not None
+
+
+@pytest.mark.parametrize("activation", ["ReLU", "GELU", "Tanh"])
+def test_fuse_activations_of_linear_layers(activation):
+    nn = kiln.nn
+    net = nn.Sequential(nn.Linear(5, 40), getattr(nn, activation)(), nn.Linear(40, 3, bias=False))
+    net.append(getattr(nn, activation)())
+    x, keys = kiln.randn(2, 7, 5), list(net.state_dict())
+    expected = net.eval()(x)
+    nn.utils.fuse_(net)
+    names = [type(layer).__name__ for layer in net]
+    assert names == ["LinearActivation", "Identity", "LinearActivation", "Identity"]
+    assert kiln.allclose(net(x), expected, 1e-5, 1e-6) and list(net.state_dict()) == keys
+    kiln.nn.quantize_(net, level="channel", activations="dynamic")
+    assert kiln.allclose(net(x), expected, 0.1, 0.05)
+
+
+def test_transposed_convolutions_with_an_activation_take_the_size_of_the_result():
+    nn = kiln.nn
+    net = nn.Sequential(nn.ConvTranspose2d(3, 4, 3, stride=2, padding=1), nn.SiLU()).eval()
+    x, size = kiln.randn(2, 3, 5, 6), [10, 11]
+    expected = net[1](net[0](x, output_size=size))
+    nn.utils.fuse_(net)
+    assert expected.shape == (2, 4, 10, 11)
+    assert kiln.allclose(net[0](x, output_size=size), expected, 1e-5, 1e-6)
+
+
+def inverted_residual(inputs, wide, outputs, **options):
+    """Expands, convolves each channel, projects: layers as in a mobile network."""
+    nn = kiln.nn
+    return nn.Sequential(
+        *(nn.Conv2d(inputs, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.ReLU6()),
+        *(nn.Conv2d(wide, wide, 3, padding=1, groups=wide, **options), nn.BatchNorm2d(wide)),
+        *(nn.ReLU6(), nn.Conv2d(wide, outputs, 1), nn.BatchNorm2d(outputs)),
+    )
+
+
+class Counted:
+    """How many times functional.separable_conv2d runs."""
+
+    def __init__(self, monkeypatch):
+        self.count = 0
+        functional = kiln.nn.utils.fused_layers.functional
+        original = functional.separable_conv2d
+
+        def counting(*args, **options):
+            self.count += 1
+            return original(*args, **options)
+
+        monkeypatch.setattr(functional, "separable_conv2d", counting)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [8, 57])
+@pytest.mark.parametrize("dtype", [kiln.float32, kiln.float64, kiln.bfloat16])
+def test_fuse_blocks_of_mobile_networks(monkeypatch, stride, size, dtype):
+    nn = kiln.nn
+    kiln.manual_seed(2)
+    net = run_in(inverted_residual(16, 96, 24, stride=stride))
+    keys = [key for key in net.state_dict() if key.partition(".")[0] not in "147"]
+    x = kiln.randn(2, 16, size, size + 3)
+    with kiln.no_grad():
+        expected = net(x)
+    nn.utils.fuse_(net)
+    assert type(net) is nn.utils.SeparableSequential
+    # (The folded norms make biases.)
+    assert sorted({*keys, "0.bias", "3.bias"}) == sorted(net.state_dict())
+    calls = Counted(monkeypatch)
+    bound = {kiln.float32: 1e-4, kiln.float64: 1e-4, kiln.bfloat16: 0.1}[dtype]
+    with kiln.no_grad():
+        out = net.to(dtype)(x.to(dtype))
+        assert kiln.allclose(out.float(), expected, bound, bound * expected.abs().amax().item())
+        assert calls.count == 1
+        # Layer by layer the same bits.
+        y = x.to(dtype)
+        for layer in net:
+            y = layer(y)
+        assert dtype == kiln.bfloat16 or kiln.equal(y, out)
+    net.train()
+    net.double()(x.double()).square().sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+
+
+def test_blocks_reach_into_nested_sequentials_and_around_other_layers(monkeypatch):
+    nn = kiln.nn
+    model = run_in(kiln.models.mobilenet_v3_small(num_classes=7))
+    x = kiln.randn(1, 3, 64, 64)
+    with kiln.no_grad():
+        expected = model(x)
+        nn.utils.fuse_(model)
+        joined = [m for m in model.modules() if type(m) is nn.utils.SeparableSequential]
+        calls = Counted(monkeypatch)
+        out = model(x)
+    # The first block has no convolution of 1 x 1 beside the depthwise one.
+    assert len(joined) == calls.count == 10
+    assert kiln.allclose(out, expected, 1e-3, 1e-3 * expected.abs().amax().item())
+
+
+def test_layers_of_blocks_that_somebody_looks_at_run_alone(monkeypatch):
+    nn, calls = kiln.nn, Counted(monkeypatch)
+    net = nn.utils.fuse_(run_in(inverted_residual(4, 8, 4)))
+    x, seen = kiln.randn(1, 4, 6, 6), []
+    expected = net(x)
+    assert calls.count == 1
+    with net[3].register_forward_hook(lambda module, args, out: seen.append(out)):
+        assert kiln.equal(net(x), expected) and len(seen) == 1 and calls.count == 1
+    hook = nn.modules.module.register_module_forward_hook(lambda *args: seen.append(args[0]))
+    with hook:
+        assert kiln.equal(net(x), expected) and calls.count == 1 and seen[1] is net[0]
+    copied = kiln.func.functional_call(net, {"6.bias": kiln.zeros(4)}, (x,))
+    assert calls.count == 2 and not kiln.allclose(copied, expected)
+    # Another layer in its place is what runs then.
+    net[3] = nn.Conv2d(8, 8, 3, padding=1)
+    assert calls.count == 2 and net(x).shape == expected.shape and calls.count == 2
+    assert type(nn.utils.fuse_(nn.Sequential(nn.Conv2d(4, 4, 3, groups=4)).eval())) is nn.Sequential
+
+
+def test_separable_conv2d_is_convolutions_one_after_another():
+    F = kiln.nn.functional
+    kiln.manual_seed(4)
+    x, taps, bias = kiln.randn(2, 16, 61, 40), kiln.randn(64, 1, 5, 5), kiln.randn(64)
+    widen, narrow, added = kiln.randn(64, 16, 1, 1), kiln.randn(8, 64, 1, 1), kiln.randn(2, 8, 31, 20)
+    with kiln.no_grad():
+        y = F.conv2d(x, widen, activation="relu")
+        y = F.conv2d(y, taps, bias, 2, 2, groups=64, activation="silu")
+        wide = y
+        y = F.conv2d(y, narrow, residual=added, activation="relu6")
+        options = {"activation": "silu", "expand_weight": widen, "expand_activation": "relu"}
+        assert kiln.equal(F.separable_conv2d(x, taps, bias, 2, 2, **options), wide)
+        options |= {"project_weight": narrow, "project_activation": "relu6", "residual": added}
+        assert kiln.equal(F.separable_conv2d(x, taps, bias, 2, 2, **options), y)
+        one = {**options, "residual": added[0]}
+        assert kiln.equal(F.separable_conv2d(x[0], taps, bias, 2, 2, **one), y[0])
+    with kiln.autocast("cpu", dtype=kiln.bfloat16):
+        assert F.separable_conv2d(x, taps, bias, 2, 2, **options).dtype == kiln.bfloat16
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"expand_weight": (6, 3, 1, 1)}, r"expand.weight does not fit; got \[6, 3, 1, 1\]; expected \[O, 4, 1, 1\]"),
+        ({"expand_weight": (6, 4, 1, 1)}, r"the weight does not fit; got \[4, 1, 3, 3\]; expected \[6, 1, KH, KW\]"),
+        ({"project_weight": (6, 4, 3, 3)}, "project.weight does not fit"),
+        ({"residual": (1, 4, 3, 3)}, "got no project"),
+        ({"project_weight": (6, 4, 1, 1), "residual": (1, 6, 4, 3)}, "residual"),
+        ({"project_bias": (4,)}, "there is no project.weight"),
+        ({"expand_activation": "relu"}, "there is no expand.weight"),
+        ({"dilation": 3}, "kernel is larger"),
+        ({"stride": 0}, "stride"),
+        ({"padding": 1 << 40}, "padding"),
+    ],
+)  # fmt: skip
+def test_separable_conv2d_refuses(options, text):
+    options = {
+        name: kiln.ones(*value) if isinstance(value, tuple) else value
+        for name, value in options.items()
+    }
+    with pytest.raises(ValueError, match=text):
+        kiln.nn.functional.separable_conv2d(
+            kiln.ones(1, 4, 5, 5), kiln.ones(4, 1, 3, 3), **options
+        )
 
 
 def test_fuse_leaves_layers_that_are_seen_elsewhere():

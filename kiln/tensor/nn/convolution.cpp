@@ -150,7 +150,7 @@ Tensor convolution(Geometry g, const TensorArg& input, const Tensor& weight, con
 }
 
 Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const Tensor& bias,
-                  const Sizes& paddings, const Sizes& output_paddings) {
+                  const Sizes& paddings, const Sizes& output_paddings, Activation activation) {
   const Shape xs = impl_of(g.op, input).shape();
   const bool batched = xs.rank() == g.spatial + 2;
   if (!batched && xs.rank() != g.spatial + 1) throw_wrong_rank(g.op, xs, g.spatial);
@@ -193,21 +193,20 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
   const int64_t batch = batched ? xs[0] : 1;
   const Shape wanted{batch, out_channels, computed[0], computed[1], computed[2]};
   checked_numel(g.op, wanted);
-  // Elements that are added at the ends have a bias, too.
+  // Elements that are added at the ends have a bias, and are activated, too.
   const bool cropped = crops[0] || crops[1] || crops[2];
-  const Value* b = bias.defined() && !cropped ? &value_of(g.op, bias) : nullptr;
+  const bool in_row = g.is_flat() && !cropped;  // whether the op does both
+  const Value* b = bias.defined() && in_row ? &value_of(g.op, bias) : nullptr;
   const auto planar = [&](const Tensor& planes, const Tensor& kernels) {
     return wrap(AD::float_conv_transpose2d(
-        value_of(g.op, planes), value_of(g.op, kernels), b, Activation::none,
+        value_of(g.op, planes), value_of(g.op, kernels), b, in_row ? activation : Activation::none,
         Shape{batch, out_channels, computed[1], computed[2]}, options.planes()));
   };
   if (g.spatial == 2 && batched && !cropped) return planar(input, weight);
   const Planes planes(g.op, input, g.spatial);
   const Tensor& x = planes.x;
-  bool biased = !bias.defined();
   Tensor y;
   if (g.is_flat()) {
-    biased = biased || b != nullptr;
     y = planar(x.reshape({batch, channels, x.size(3), x.size(4)}),
                weight.reshape({channels, ws[1], g.kernel[1], g.kernel[2]}));
     y = y.reshape(wanted);
@@ -220,7 +219,10 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
     const int dim = static_cast<int>(i) + 2;
     y = padded_dim(y, dim, -padding[i], out[i] - (computed[i] - padding[i]));
   }
-  if (!biased) y = y + bias.reshape({out_channels, 1, 1, 1});
+  if (!in_row) {
+    if (bias.defined()) y = y + bias.reshape({out_channels, 1, 1, 1});
+    y = activate(std::move(y), activation);
+  }
   return planes.restored(y.contiguous());
 }
 
@@ -248,11 +250,16 @@ Tensor any_convolution(const Geometry& g, const TensorArg& x, const Tensor& weig
 }
 
 Tensor any_transposed(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                      const Sizes& padding, const Sizes& output_padding) {
-  if (!has_complex(x, weight)) return transposed(g, x, weight, bias, padding, output_padding);
-  return of_complex(g.op, x, weight, bias, [&](const Tensor& u, const Tensor& v, const Tensor& b) {
-    return transposed(g, u, v, b, padding, output_padding);
-  });
+                      const Sizes& padding, const Sizes& output_padding, Activation activation) {
+  if (!has_complex(x, weight)) {
+    return transposed(g, x, weight, bias, padding, output_padding, activation);
+  }
+  return activate(of_complex(g.op, x, weight, bias,
+                             [&](const Tensor& u, const Tensor& v, const Tensor& b) {
+                               return transposed(g, u, v, b, padding, output_padding,
+                                                 Activation::none);
+                             }),
+                  activation);
 }
 
 }  // namespace
@@ -293,27 +300,27 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
-                        int64_t groups, const Sizes& dilation) {
+                        int64_t groups, const Sizes& dilation, Activation activation) {
   KILN_AUTOCAST(lower, conv_transpose1d, x, weight, bias, stride, padding, output_padding, groups,
-                dilation);
+                dilation, activation);
   return any_transposed({"conv_transpose1d", 1, stride, dilation, groups}, x, weight, bias, padding,
-                        output_padding);
+                        output_padding, activation);
 }
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
-                        int64_t groups, const Sizes& dilation) {
+                        int64_t groups, const Sizes& dilation, Activation activation) {
   KILN_AUTOCAST(lower, conv_transpose2d, x, weight, bias, stride, padding, output_padding, groups,
-                dilation);
+                dilation, activation);
   return any_transposed({"conv_transpose2d", 2, stride, dilation, groups}, x, weight, bias, padding,
-                        output_padding);
+                        output_padding, activation);
 }
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
-                        int64_t groups, const Sizes& dilation) {
+                        int64_t groups, const Sizes& dilation, Activation activation) {
   KILN_AUTOCAST(lower, conv_transpose3d, x, weight, bias, stride, padding, output_padding, groups,
-                dilation);
+                dilation, activation);
   return any_transposed({"conv_transpose3d", 3, stride, dilation, groups}, x, weight, bias, padding,
-                        output_padding);
+                        output_padding, activation);
 }
 
 }  // namespace kiln::functional

@@ -37,19 +37,20 @@ Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const Sizes
 // The gradient of a convolution with respect to its input, as a layer: x [N, C, L] or [C, L],
 // weight [C, O / groups, K], bias [O] or undefined -> [N, O, L'],
 //   L' = (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1.
-// output_padding must be smaller than stride or dilation.
+// output_padding must be smaller than stride or dilation. The activation is applied to the result,
+// by the op itself over one and two dims; the numbers are those of the ops one after another.
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Sizes& stride = 1, const Sizes& padding = 0,
                         const Sizes& output_padding = 0, int64_t groups = 1,
-                        const Sizes& dilation = 1);
+                        const Sizes& dilation = 1, Activation activation = Activation::none);
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Sizes& stride = 1, const Sizes& padding = 0,
                         const Sizes& output_padding = 0, int64_t groups = 1,
-                        const Sizes& dilation = 1);
+                        const Sizes& dilation = 1, Activation activation = Activation::none);
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Sizes& stride = 1, const Sizes& padding = 0,
                         const Sizes& output_padding = 0, int64_t groups = 1,
-                        const Sizes& dilation = 1);
+                        const Sizes& dilation = 1, Activation activation = Activation::none);
 
 // Deformable convolution (Zhu et al., 2018; version 1, Dai et al., 2017, without a mask): each
 // element of the kernel reads x where its offset moves it to, by bilinear interpolation, zero

@@ -121,6 +121,7 @@ from .._C._functional import (
     scaled_dot_product_attention as scaled_dot_product_attention,
     selu as selu,
     selu_ as selu_,
+    separable_conv2d as separable_conv2d,
     shrink as shrink,
     silu as silu,
     smooth_l1_loss as smooth_l1_loss,

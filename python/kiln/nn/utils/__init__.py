@@ -8,9 +8,14 @@ from . import rnn as rnn
 from . import stateless as stateless
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
-from .fusion import (
+from .fused_layers import (
     ConvActivation1d,
     ConvActivation2d,
+    ConvTransposeActivation2d,
+    LinearActivation,
+    SeparableSequential,
+)
+from .fusion import (
     fuse_,
     fuse_conv_bn_eval,
     fuse_conv_bn_weights,
@@ -25,6 +30,9 @@ from .weight_norm import remove_weight_norm, weight_norm
 __all__ = [
     "ConvActivation1d",
     "ConvActivation2d",
+    "ConvTransposeActivation2d",
+    "LinearActivation",
+    "SeparableSequential",
     "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",

@@ -1,4 +1,4 @@
-"""Normalizations folded into the layers before them, and activations computed by them, for inference."""
+"""Normalizations folded into the layers before them, and layers joined, for inference."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import copy
 from typing import TYPE_CHECKING
 
 from ... import _C, errors
-from .. import functional, layers
+from .. import layers
 from ..container import Sequential
+from .fused_layers import SeparableSequential, has_blocks, hooked, with_activation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,96 +132,8 @@ def fuse_linear_bn_weights(
     return _fused(linear_w, linear_b, [-1, 1], bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-# Activations that a convolution can compute itself, and the function's name for them.
-def _activation_of(module):
-    if _hooked(module):
-        return None
-    for kind, name in _ACTIVATIONS.items():
-        if type(module) is kind:
-            return name
-    if type(module) is layers.GELU:
-        return "gelu_tanh" if module.approximate == "tanh" else "gelu"
-    return None
-
-
-_ACTIVATIONS = {
-    layers.ReLU: "relu",
-    layers.ReLU6: "relu6",
-    layers.Hardswish: "hardswish",
-    layers.Hardsigmoid: "hardsigmoid",
-    layers.SiLU: "silu",
-    layers.Sigmoid: "sigmoid",
-    layers.Tanh: "tanh",
-}
-
-
-class ConvActivation1d(layers.Conv1d):
-    """activation(conv(x)) in one pass over memory: what `fuse_` makes of a Conv1d and the activation
-    behind it. The attribute `activation` is a name that `functional.conv1d` takes.
-
-    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode: as
-    of Conv1d.
-
-    >>> net = nn.Sequential(nn.Conv1d(1, 2, 1), nn.ReLU()).eval()
-    >>> type(nn.utils.fuse_(net)[0]).__name__
-    'ConvActivation1d'
-    """
-
-    activation = "none"
-
-    def extra_repr(self) -> str:
-        """The options of the convolution, and the activation."""
-        return f"{super().extra_repr()}, activation={self.activation}"
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The convolution of the input, with the activation applied to it."""
-        return functional.conv1d(
-            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
-            activation=self.activation,
-        )  # fmt: skip
-
-
-class ConvActivation2d(layers.Conv2d):
-    """activation(conv(x)) in one pass over memory: what `fuse_` makes of a Conv2d and the activation
-    behind it. The attribute `activation` is a name that `functional.conv2d` takes.
-
-    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode: as
-    of Conv2d.
-
-    >>> net = nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU6()).eval()
-    >>> nn.utils.fuse_(net)[0].activation
-    'relu6'
-    """
-
-    activation = "none"
-
-    def extra_repr(self) -> str:
-        """The options of the convolution, and the activation."""
-        return f"{super().extra_repr()}, activation={self.activation}"
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The convolution of the input, with the activation applied to it."""
-        return functional.conv2d(
-            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
-            activation=self.activation,
-        )  # fmt: skip
-
-
-def _with_activation(conv, activation):
-    """A convolution that computes the activation, too; None where it does not."""
-    kinds = {layers.Conv1d: ConvActivation1d, layers.Conv2d: ConvActivation2d}
-    name = _activation_of(activation)
-    if type(conv) not in kinds or name is None or conv.padding_mode != "zeros":
-        return None
-    fused = copy.copy(conv)
-    fused.__dict__["_parameters"] = dict(conv._parameters)
-    fused.__class__ = kinds[type(conv)]
-    fused.activation = name
-    return fused
-
-
 def _join_activations(module):
-    """Activations behind convolutions in a Sequential; what stands between is an Identity."""
+    """Activations behind layers that compute them, in a Sequential; an Identity takes their place."""
     users = _users(module)
     for parent in list(module.modules()):
         if not (isinstance(parent, Sequential) and type(parent).forward is Sequential.forward):
@@ -230,13 +143,20 @@ def _join_activations(module):
             new = None
             if conv is not None:
                 before = parent._modules[conv]
-                if users.get(id(before), 1) == 1 and not _hooked(before):
-                    new = _with_activation(before, layer)
+                if users.get(id(before), 1) == 1 and not hooked(before):
+                    new = with_activation(before, layer)
             if new is not None:
                 setattr(parent, conv, new)
                 setattr(parent, name, layers.Identity().eval())
-            elif type(layer) is not layers.Identity or _hooked(layer):
+            elif type(layer) is not layers.Identity or hooked(layer):
                 conv = name
+
+
+def _join_convolutions(module):
+    """Depthwise convolutions and those of 1 x 1 around them, in a Sequential."""
+    for parent in list(module.modules()):
+        if type(parent) is Sequential and has_blocks(parent):
+            parent.__class__ = SeparableSequential
 
 
 def _users(module):
@@ -266,10 +186,6 @@ def _folded(first, norm):
     return None
 
 
-def _hooked(module):
-    return any(getattr(module, name, None) for name in ("_forward_hooks", "_forward_pre_hooks"))
-
-
 def _neighbours(module):
     """(parent, name of a layer, name of what its output alone goes to)"""
     for parent in module.modules():
@@ -280,8 +196,9 @@ def _neighbours(module):
 
 
 def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
-    """Folds batch normalizations into the convolutions before them, and lets convolutions compute the
-    activations behind them; returns the module.
+    """Folds batch normalizations into the convolutions before them, lets layers compute the activations
+    behind them, and runs depthwise convolutions together with those of 1 x 1 around them; returns the
+    module.
 
     For inference: the module must be in eval mode. Found are layers that follow one another in a
     Sequential, those that a class names in `fusable`, a tuple of pairs of names as models of
@@ -290,9 +207,13 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
     norm's place, so that the code stays; the state dict has the folded weights. Layers with hooks,
     and norms without running statistics, stay.
 
-    A Conv1d or Conv2d that an activation follows in a Sequential becomes a ConvActivation1d or
-    ConvActivation2d, and an Identity takes the activation's place. ReLU, ReLU6, GELU, SiLU,
-    Hardswish, Hardsigmoid, Sigmoid and Tanh are known. Values are the same.
+    A Linear, Conv1d, Conv2d or ConvTranspose2d that an activation follows in a Sequential becomes a
+    LinearActivation, ConvActivation1d, ConvActivation2d or ConvTransposeActivation2d, and an Identity
+    takes the activation's place. ReLU, ReLU6, GELU, SiLU, Hardswish, Hardsigmoid, Sigmoid and Tanh
+    are known. Values are the same.
+
+    A Sequential with a depthwise convolution beside one of 1 x 1 becomes a SeparableSequential, which
+    runs them together; those of another Sequential inside it count, too. Values are the same.
 
     >>> net = nn.utils.fuse_(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)).eval())
     >>> type(net[1]).__name__
@@ -315,7 +236,7 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
     users = _users(module)
     for parent, a, b in found:
         first, norm = parent._modules.get(a), parent._modules.get(b)
-        if first is None or norm is None or _hooked(first) or _hooked(norm):
+        if first is None or norm is None or hooked(first) or hooked(norm):
             continue
         if type(first) is layers.Linear:  # with outputs of three dims the norm is over another one
             continue
@@ -328,4 +249,5 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
         setattr(parent, a, new)
         setattr(norm_parent, b, layers.Identity().eval())
     _join_activations(module)
+    _join_convolutions(module)
     return module
