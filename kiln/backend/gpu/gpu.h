@@ -440,7 +440,8 @@ struct Gpu : Types, NnRows<Gpu> {
 #undef KILN_GPU_INT_COMPARE_SCALAR
 
   static H int_sum(const H& x, const Dims& dims, bool keep) {
-    return reduce({"0", "x", "(A)((W)a + (W)b)"}, x, dims, keep, x->dtype());
+    const H wide = x->dtype() == DType::i64 ? x : int_cast(T(x), DType::i64);
+    return reduce({"0", "x", "(A)((W)a + (W)b)"}, wide, dims, keep, DType::i64);
   }
   static H int_prod(const H& x, const Dims& dims, bool keep) {
     return reduce({"1", "x", "(A)((W)a * (W)b)"}, x, dims, keep, x->dtype());

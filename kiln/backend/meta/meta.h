@@ -171,7 +171,6 @@ struct Rows : Base {
   KILN_META_COMPARE_SCALAR(kind##_greater_equal_scalar)                                            \
   KILN_META_COMPARE_SCALAR(kind##_lower_scalar)                                                    \
   KILN_META_COMPARE_SCALAR(kind##_lower_equal_scalar)                                              \
-  KILN_META_REDUCE(kind##_sum)                                                                     \
   KILN_META_REDUCE(kind##_prod)                                                                    \
   KILN_META_REDUCE(kind##_amax)                                                                    \
   KILN_META_REDUCE(kind##_amin)                                                                    \
@@ -248,6 +247,7 @@ struct Rows : Base {
   static M float_is_inf(T x) { return as(x, DType::boolean); }
 
   KILN_META_REDUCE(float_mean)
+  KILN_META_REDUCE(float_sum)
   KILN_META_REDUCE(float_nansum)
   KILN_META_REDUCE(float_logsumexp)
   static M float_var(T x, const Dims& dims, double, bool keepdim) {
@@ -498,6 +498,7 @@ struct Rows : Base {
   static M bool_count(T x, const Dims& dims, bool keepdim) {
     return of_shape(x, reduced_shape(x->shape(), dims, keepdim), DType::i64);
   }
+  static M int_sum(T x, const Dims& dims, bool keepdim) { return bool_count(x, dims, keepdim); }
 
   // ---------------------------------------------------------------------------------- quantized
   static MetaQuantizedHandle q_from_parts(T values, T scales, const QuantScheme& scheme,

@@ -108,13 +108,16 @@ KILN_REDUCE(float_prod, FloatRow, double, product(row))
 KILN_REDUCE(float_amax, FloatRow, double, row[static_cast<size_t>(arg_max(row))])
 KILN_REDUCE(float_amin, FloatRow, double, row[static_cast<size_t>(arg_min(row))])
 KILN_REDUCE(float_logsumexp, FloatRow, double, logsumexp(row))
-KILN_REDUCE(int_sum, IntRow, int64_t, sum(row))
 KILN_REDUCE(int_prod, IntRow, int64_t, product(row))
 KILN_REDUCE(int_amax, IntRow, int64_t, row[static_cast<size_t>(arg_max(row))])
 KILN_REDUCE(int_amin, IntRow, int64_t, row[static_cast<size_t>(arg_min(row))])
 KILN_REDUCE(bool_any, IntRow, int64_t, int64_t{std::ranges::find(row, 1) != row.end()})
 KILN_REDUCE(bool_all, IntRow, int64_t, int64_t{std::ranges::find(row, 0) == row.end()})
 #undef KILN_REDUCE
+
+HostHandle Ops::int_sum(Tensor x, const Dims& dims, bool keepdim) {
+  return reduce<int64_t>(x, dims, keepdim, DType::i64, [](IntRow row) { return sum(row); });
+}
 
 HostHandle Ops::bool_count(Tensor x, const Dims& dims, bool keepdim) {
   return reduce<int64_t>(x, dims, keepdim, DType::i64, [](IntRow row) {

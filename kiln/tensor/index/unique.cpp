@@ -1,7 +1,11 @@
 #include "kiln/tensor/index/unique.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "kiln/core/parallel.h"
 #include "kiln/tensor/creation.h"
@@ -184,6 +188,61 @@ Unique unique_of_row(const Tensor& x, const Tensor& row, const Tensor& order, bo
   return {runs.first, runs.inverse, runs.counts};
 }
 
+// Of bytes in host memory, which are counted rather than sorted.
+template <class T>
+Unique unique_of_bytes(const Tensor& x, bool return_inverse, bool return_counts) {
+  constexpr int kValues = 256;
+  constexpr int kLowest = std::is_same_v<T, int8_t> ? -128 : 0;
+  const Tensor row = x.reshape({-1}).contiguous();
+  const int64_t n = row.numel();
+  const T* from = row.data_ptr<T>();
+  const int64_t piece = std::max(kPiece, (n + 63) / 64);
+  std::vector<std::array<int64_t, kValues>> of_pieces(static_cast<size_t>((n + piece - 1) / piece));
+  const auto place = [](T value) { return static_cast<size_t>(static_cast<int>(value) - kLowest); };
+  parallel_for(n, piece, [&](int64_t begin, int64_t end) {
+    // Several sets of counters: equal neighbours would wait for each other.
+    uint32_t sets[4][kValues] = {};
+    std::array<int64_t, kValues>& total = of_pieces[static_cast<size_t>(begin / piece)];
+    total.fill(0);
+    for (int64_t i = begin; i < end;) {
+      const int64_t stop = std::min(end, i + (int64_t{1} << 31));
+      for (; i + 4 <= stop; i += 4) {
+        for (int k = 0; k < 4; ++k) ++sets[k][place(from[i + k])];
+      }
+      for (; i < stop; ++i) ++sets[0][place(from[i])];
+      for (auto& set : sets) {
+        for (size_t v = 0; v < kValues; ++v) total[v] += std::exchange(set[v], 0);
+      }
+    }
+  });
+  std::array<int64_t, kValues> counts{}, numbers{};  // of each value, and which of the unique ones
+  for (const auto& part : of_pieces) {
+    for (size_t v = 0; v < kValues; ++v) counts[v] += part[v];
+  }
+  std::vector<size_t> seen;
+  for (size_t v = 0; v < kValues; ++v) {
+    numbers[v] = static_cast<int64_t>(seen.size());
+    if (counts[v] > 0) seen.push_back(v);
+  }
+  const auto total = static_cast<int64_t>(seen.size());
+  Unique out;
+  out.values = empty({total}, {row.dtype(), row.device()});
+  if (return_counts) out.counts = empty({total}, {i64, row.device()});
+  for (int64_t i = 0; i < total; ++i) {
+    const size_t v = seen[static_cast<size_t>(i)];
+    out.values.data_ptr<T>()[i] = static_cast<T>(static_cast<int>(v) + kLowest);
+    if (return_counts) out.counts.data_ptr<int64_t>()[i] = counts[v];
+  }
+  if (return_inverse) {
+    out.inverse = empty(x.shape(), {i64, row.device()});
+    int64_t* to = out.inverse.data_ptr<int64_t>();
+    parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = numbers[place(from[i])];
+    });
+  }
+  return out;
+}
+
 Unique nothing_unique(const Tensor& x, bool return_inverse, bool return_counts) {
   const auto none = [&](bool wanted) { return wanted ? empty({0}, {i64, x.device()}) : Tensor(); };
   return {x.clone(), none(return_inverse), none(return_counts)};
@@ -201,6 +260,11 @@ Unique unique(const Tensor& given, bool return_inverse, bool return_counts,
     const Tensor starts = differs_from_last(slices.rows.index_select(0, order));
     Runs runs = runs_of(starts, order, return_inverse, return_counts);
     return {x.index_select(slices.dim, runs.first), runs.inverse, runs.counts};
+  }
+  if (x.device().type == kCpu) {
+    if (x.dtype() == bool_) return unique_of_bytes<bool>(x, return_inverse, return_counts);
+    if (x.dtype() == u8) return unique_of_bytes<uint8_t>(x, return_inverse, return_counts);
+    if (x.dtype() == i8) return unique_of_bytes<int8_t>(x, return_inverse, return_counts);
   }
   const auto [sorted, order] = x.reshape({-1}).sort(0);
   return unique_of_row(x, sorted, order, return_inverse, return_counts);

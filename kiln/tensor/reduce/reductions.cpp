@@ -61,9 +61,11 @@ Value root_of_squares(const Value& x) {
 }
 
 Tensor sum_over(const Value& x, const Dims& dims, bool keepdim) {
-  if (kind_of_value(x) == Kind::floating) return wrap(AD::float_sum(x, dims, keepdim));
-  if (kind_of_value(x) == Kind::boolean) return wrap(Dispatch::bool_count(x.inner, dims, keepdim));
-  return wrap(Dispatch::int_sum(cast(x, i64).inner, dims, keepdim));
+  const Kind kind = kind_of_value(x);
+  if (kind == Kind::floating) return wrap(AD::float_sum(x, dims, keepdim));
+  if (kind == Kind::boolean) return wrap(Dispatch::bool_count(x.inner, dims, keepdim));
+  const Value numbers = kind == Kind::integer ? x : cast(x, i64);  // refuses other kinds
+  return wrap(Dispatch::int_sum(numbers.inner, dims, keepdim));
 }
 
 Tensor prod_over(const Value& x, const Dims& dims, bool keepdim) {

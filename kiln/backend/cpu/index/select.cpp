@@ -138,6 +138,7 @@ constexpr int64_t kHeap = 256;
 constexpr int64_t kLargeHeap = 4096;
 
 bool fits_heap(int64_t n, int64_t k) {
+  if (n <= 4 * kPairedRow && k <= n / 8) return true;
   return k <= kHeap ? k <= n / 16 : k <= kLargeHeap && k <= n / 256;
 }
 
@@ -168,6 +169,14 @@ void top_of_row(const T* row, int64_t n, int64_t k, bool largest, int64_t* indic
   using Key = KeyOf<T>;
   if (k == 0) return;
   const Key flip = largest ? ~Key{0} : Key{0};
+  if (n <= kPairedRow) {
+    uint32_t ranks[kPairedRow];
+    ranks_of_row(row, n, flip, ranks);
+    for (int64_t i = 0; i < n; ++i) {
+      if (ranks[i] < k) indices[ranks[i]] = i;
+    }
+    return;
+  }
   if (fits_heap(n, k) && heap_of_row(row, n, k, flip, indices)) return;
   if (n <= kPlainRow || k > n / 4) {
     const Scratch<Entry<Key>> entries(n);
@@ -200,6 +209,14 @@ template <class T>
 void places_in_row(const T* row, int64_t n, const int64_t* places, int64_t count,
                    int64_t* indices) {
   using Key = KeyOf<T>;
+  if (n <= kPairedRow) {
+    uint32_t ranks[kPairedRow];
+    int64_t sorted[kPairedRow];
+    ranks_of_row(row, n, Key{0}, ranks);
+    for (int64_t i = 0; i < n; ++i) sorted[ranks[i]] = i;
+    for (int64_t q = 0; q < count; ++q) indices[q] = sorted[places[q]];
+    return;
+  }
   if (n <= kPlainRow || count > kFewPlaces) {
     const Scratch<Entry<Key>> entries(n);
     fill_entries(row, n, Key{0}, entries.get());

@@ -11,7 +11,16 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-// `values` may be null.
+// `values` may be null, here and below.
+template <class T>
+void sort_paired_row(const T* row, int64_t n, bool descending, T* values, int64_t* indices) {
+  uint32_t ranks[kPairedRow];
+  ranks_of_row(row, n, descending ? ~KeyOf<T>{0} : KeyOf<T>{0}, ranks);
+  for (int64_t i = 0; i < n; ++i) indices[ranks[i]] = i;
+  if (values == nullptr) return;
+  for (int64_t i = 0; i < n; ++i) values[ranks[i]] = row[i];
+}
+
 template <class T>
 void sort_row(const T* row, int64_t n, bool descending, T* values, int64_t* indices) {
   using Key = KeyOf<T>;
@@ -36,8 +45,12 @@ template <class T>
 void sort_rows(const HostTensor& x, int64_t n, bool descending, T* values, int64_t* indices) {
   const T* from = x.data_as<const T>();
   const auto one = [&](int64_t r) {
-    sort_row(from + r * n, n, descending, values == nullptr ? nullptr : values + r * n,
-             indices + r * n);
+    T* const to = values == nullptr ? nullptr : values + r * n;
+    if (n <= kPairedRow) {
+      sort_paired_row(from + r * n, n, descending, to, indices + r * n);
+    } else {
+      sort_row(from + r * n, n, descending, to, indices + r * n);
+    }
   };
   const int64_t rows = x.numel() / n;
   if (n > kSortChunk) {

@@ -127,6 +127,66 @@ class RadixSort {
   }
 };
 
+// Rows so short are sorted by comparing all pairs, without a branch.
+inline constexpr int64_t kPairedRow = 20;
+
+template <int kLength, class T>
+void ranks_of_short_row(const T* row, KeyOf<T> flip, uint32_t* ranks) {
+  KeyOf<T> keys[kLength];
+  uint32_t places[kLength];
+#pragma GCC unroll 8
+  for (int i = 0; i < kLength; ++i) {
+    keys[i] = key_of(row[i]) ^ flip;
+    places[i] = static_cast<uint32_t>(i);
+  }
+#pragma GCC unroll 8
+  for (int i = 1; i < kLength; ++i) {
+#pragma GCC unroll 8
+    for (int k = 0; k < i; ++k) {
+      const uint32_t is_larger = keys[k] > keys[i] ? 1 : 0;
+      places[k] += is_larger;
+      places[i] -= is_larger;
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kLength; ++i) ranks[i] = places[i];
+}
+
+// ranks[i]: where sorting brings element i of a row of n <= kPairedRow, with the order of sort().
+template <class T>
+void ranks_of_row(const T* row, int64_t n, KeyOf<T> flip, uint32_t* ranks) {
+  switch (n) {
+    case 2:
+      return ranks_of_short_row<2>(row, flip, ranks);
+    case 3:
+      return ranks_of_short_row<3>(row, flip, ranks);
+    case 4:
+      return ranks_of_short_row<4>(row, flip, ranks);
+    case 5:
+      return ranks_of_short_row<5>(row, flip, ranks);
+    case 6:
+      return ranks_of_short_row<6>(row, flip, ranks);
+    case 7:
+      return ranks_of_short_row<7>(row, flip, ranks);
+    case 8:
+      return ranks_of_short_row<8>(row, flip, ranks);
+    default:
+      break;
+  }
+  KeyOf<T> keys[kPairedRow];
+  for (int64_t i = 0; i < n; ++i) {
+    const KeyOf<T> key = key_of(row[i]) ^ flip;
+    uint32_t larger = 0;  // of those before
+    for (int64_t k = 0; k < i; ++k) {
+      const uint32_t is_larger = keys[k] > key ? 1 : 0;
+      ranks[k] += is_larger;
+      larger += is_larger;
+    }
+    keys[i] = key;
+    ranks[i] = static_cast<uint32_t>(i) - larger;
+  }
+}
+
 // The order of dims with `dim` last.
 inline Dims dim_last(int rank, int dim) {
   Dims dims = all_dims(rank);

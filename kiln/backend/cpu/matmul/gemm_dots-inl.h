@@ -84,8 +84,46 @@ HWY_NOINLINE void dots_of(const T* x, const T* rows, int64_t row, int64_t count,
   }
 }
 
+// Vectors of kLength elements, as points in space are: chains of multiply-adds, of many rows at
+// once where they touch.
+template <int kLength, class T>
+HWY_NOINLINE void short_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, int64_t row,
+                             int64_t count, T* HWY_RESTRICT y) {
+  const auto chain = [x](auto d, const auto* parts) HWY_ATTR {
+    auto sum = hn::Mul(parts[0], hn::Set(d, x[0]));
+#pragma GCC unroll 4
+    for (int p = 1; p < kLength; ++p) sum = hn::MulAdd(parts[p], hn::Set(d, x[p]), sum);
+    return sum;
+  };
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t j = 0;
+  for (; row == kLength && j + lanes <= count; j += lanes) {
+    hn::Vec<decltype(d)> parts[4];
+    const T* from = rows + j * kLength;
+    if constexpr (kLength == 2) {
+      hn::LoadInterleaved2(d, from, parts[0], parts[1]);
+    } else if constexpr (kLength == 3) {
+      hn::LoadInterleaved3(d, from, parts[0], parts[1], parts[2]);
+    } else {
+      hn::LoadInterleaved4(d, from, parts[0], parts[1], parts[2], parts[3]);
+    }
+    hn::StoreU(chain(d, parts), d, y + j);
+  }
+  const hn::CappedTag<T, 1> one;
+  for (; j < count; ++j) {
+    hn::Vec<decltype(one)> parts[kLength];
+#pragma GCC unroll 4
+    for (int p = 0; p < kLength; ++p) parts[p] = hn::Set(one, rows[j * row + p]);
+    hn::Store(chain(one, parts), one, y + j);
+  }
+}
+
 template <class T>
 void dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y, bool far) {
+  if (k == 2) return short_dots<2>(x, rows, row, count, y);
+  if (k == 3) return short_dots<3>(x, rows, row, count, y);
+  if (k == 4) return short_dots<4>(x, rows, row, count, y);
   (far ? dots_of<true, T> : dots_of<false, T>)(x, rows, row, count, k, y);
 }
 

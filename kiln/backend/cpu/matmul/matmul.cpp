@@ -11,6 +11,7 @@
 #include "kiln/backend/cpu/elementwise/finish.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_half.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/matmul/kept_columns.h"
 #include "kiln/backend/cpu/matmul/small_product_kernels.h"
 #include "kiln/backend/cpu/operand.h"
@@ -123,6 +124,18 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
         for (int64_t i = begin; i < end; ++i) {
           const auto [at_a, at_b] = batch.offsets(i);
           kernels.multiply(product, g.a.data + at_a, g.b.data + at_b, g.c + i * g.m * g.n);
+        }
+      });
+      return;
+    }
+    // Few and short dot products, as a product alone has them.
+    if (g.m > 1 && g.n == 1 && std::max(g.m, g.k) <= kSmall && g.a.column == 1 && g.b.row == 1 &&
+        g.k > 1) {
+      const auto& dots = cpu::gemm_kernels<T>().dots;
+      parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const auto [at_a, at_b] = batch.offsets(i);
+          dots(g.b.data + at_b, g.a.data + at_a, g.a.row, g.m, g.k, g.c + i * g.m, false);
         }
       });
       return;

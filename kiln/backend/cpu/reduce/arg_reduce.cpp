@@ -27,8 +27,26 @@ bool beats(T v, T best, bool largest) {
   return (largest ? v > best : v < best) || (is_nan(v) && !is_nan(best));
 }
 
+// Rows so short are looked at element by element.
+constexpr int64_t kPlainArgRow = 12;
+
+template <bool kLargest, class T>
+int64_t best_in_short_row(const T* row, int64_t n) {
+  T best = row[0];
+  int64_t place = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    const bool better = beats(row[i], best, kLargest);
+    best = better ? row[i] : best;
+    place = better ? i : place;
+  }
+  return place;
+}
+
 template <class T>
 int64_t best_in_row(const T* row, int64_t n, bool largest) {
+  if (n <= kPlainArgRow) {
+    return largest ? best_in_short_row<true>(row, n) : best_in_short_row<false>(row, n);
+  }
   if constexpr (std::is_floating_point_v<T>) {
     // The vectorized reduction names the value; then its first place is looked up.
     const FloatReduceKernels<T>& kernels = reduce_kernels().of<T>();

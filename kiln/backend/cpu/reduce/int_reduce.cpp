@@ -42,15 +42,17 @@ HostHandle reduce_bool(IntReduction op, const HostHandle& x, const Dims& dims, b
   return as(reduce_int(op, as(x, DType::u8), dims, keepdim), DType::boolean);
 }
 
-HostHandle count(const HostHandle& x, const Dims& dims, bool keepdim) {
+// Sums in 64 bits of numbers that are narrower.
+template <class T>
+HostHandle wide_sum(const ReduceKernels<T, int64_t>& kernels, const HostHandle& x, const Dims& dims,
+                    bool keepdim) {
   if (x->numel() == 0) {
     return Cpu::int_full(reduced_shape(x->shape(), dims, keepdim), 0, DType::i64, x->device());
   }
   ReduceGeometry g = geometry_of(x, dims);
   if (!g.groups.has_reduced()) g.groups.add(1, true);
-  const IntReduceTable& table = int_reduce_kernels();
-  return in_order(reduce_groups(table.count, table.i64.of[static_cast<int>(IntReduction::sum)], g),
-                  g, x->shape(), dims, keepdim);
+  const auto& more = int_reduce_kernels().i64.of[static_cast<int>(IntReduction::sum)];
+  return in_order(reduce_groups(kernels, more, g), g, x->shape(), dims, keepdim);
 }
 
 }  // namespace
@@ -59,7 +61,19 @@ HostHandle count(const HostHandle& x, const Dims& dims, bool keepdim) {
 using cpu::IntReduction;
 
 HostHandle CpuOps::int_sum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
-  return cpu::reduce_int(IntReduction::sum, x, dims, keepdim);
+  const cpu::IntReduceTable& table = cpu::int_reduce_kernels();
+  switch (x.get()->dtype()) {
+    case DType::i32:
+      return cpu::wide_sum(table.i32_sum, x, dims, keepdim);
+    case DType::i16:
+      return cpu::wide_sum(table.i16_sum, x, dims, keepdim);
+    case DType::i8:
+      return cpu::wide_sum(table.i8_sum, x, dims, keepdim);
+    case DType::u8:
+      return cpu::wide_sum(table.u8_sum, x, dims, keepdim);
+    default:
+      return cpu::reduce_int(IntReduction::sum, x, dims, keepdim);
+  }
 }
 HostHandle CpuOps::int_prod(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_int(IntReduction::prod, x, dims, keepdim);
@@ -74,7 +88,7 @@ HostHandle CpuOps::bool_any(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_bool(IntReduction::amax, x, dims, keepdim);
 }
 HostHandle CpuOps::bool_count(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
-  return cpu::count(x, dims, keepdim);
+  return cpu::wide_sum(cpu::int_reduce_kernels().count, x, dims, keepdim);
 }
 HostHandle CpuOps::bool_all(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_bool(IntReduction::amin, x, dims, keepdim);

@@ -106,8 +106,37 @@ HWY_INLINE T vector_row(const T* HWY_RESTRICT x, int64_t n) {
   return plain_row<Op>(x + i, n - i, all[0]);
 }
 
+// Rows of kLength elements, which are few.
+template <int kLength, class Op, class T>
+void few_elements(const T* HWY_RESTRICT x, int64_t count, T* HWY_RESTRICT out) {
+  for (int64_t r = 0; r < count; ++r, x += kLength) {
+    T result = x[0];
+#pragma GCC unroll 8
+    for (int i = 1; i < kLength; ++i) result = Op::combine(result, x[i]);
+    out[r] = result;
+  }
+}
+
 template <class Op, class T>
 void rows(const T* x, int64_t n, int64_t count, T* out, const double*) {
+  switch (n) {
+    case 2:
+      return few_elements<2, Op>(x, count, out);
+    case 3:
+      return few_elements<3, Op>(x, count, out);
+    case 4:
+      return few_elements<4, Op>(x, count, out);
+    case 5:
+      return few_elements<5, Op>(x, count, out);
+    case 6:
+      return few_elements<6, Op>(x, count, out);
+    case 7:
+      return few_elements<7, Op>(x, count, out);
+    case 8:
+      return few_elements<8, Op>(x, count, out);
+    default:
+      break;
+  }
   const hn::ScalableTag<T> d;
   const bool plain = !kVectorized<Op, T> || n < 2 * static_cast<int64_t>(hn::Lanes(d));
   for (int64_t r = 0; r < count; ++r) {
@@ -120,10 +149,58 @@ void rows(const T* x, int64_t n, int64_t count, T* out, const double*) {
   }
 }
 
+// The columns of a few columns, whose results stay in registers. Returns whether there are that
+// few.
+template <int kColumns, class T, class F>
+void combine_few_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t step, T* HWY_RESTRICT out,
+                         const F& combine) {
+  using Wide = std::conditional_t<(sizeof(T) < 4), int32_t, T>;  // a register each
+  Wide results[kColumns];
+  std::copy_n(x, kColumns, results);
+  for (int64_t r = 1; r < rows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) {
+      results[c] = combine(results[c], static_cast<Wide>(x[r * step + c]));
+    }
+  }
+  for (int c = 0; c < kColumns; ++c) out[c] = static_cast<T>(results[c]);
+}
+template <class T, class F>
+bool few_columns(const T* x, int64_t rows, int64_t columns, int64_t step, T* out,
+                 const F& combine) {
+  switch (columns) {
+    case 1:
+      combine_few_columns<1>(x, rows, step, out, combine);
+      return true;
+    case 2:
+      combine_few_columns<2>(x, rows, step, out, combine);
+      return true;
+    case 3:
+      combine_few_columns<3>(x, rows, step, out, combine);
+      return true;
+    case 4:
+      combine_few_columns<4>(x, rows, step, out, combine);
+      return true;
+    case 5:
+      combine_few_columns<5>(x, rows, step, out, combine);
+      return true;
+    case 6:
+      combine_few_columns<6>(x, rows, step, out, combine);
+      return true;
+    case 7:
+      combine_few_columns<7>(x, rows, step, out, combine);
+      return true;
+    default:
+      return false;
+  }
+}
+
 // out = out combined with `rows` rows, 4 at a time.
 template <class Op, class T>
 void columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
              T* HWY_RESTRICT out, const double*) {
+  const auto combine = [](auto a, auto b) { return Op::combine(a, b); };
+  if (few_columns(x, rows, columns, step, out, combine)) return;
   std::copy_n(x, columns, out);
   int64_t c = 0;
   if constexpr (kVectorized<Op, T>) {
@@ -202,6 +279,78 @@ void count_columns(const uint8_t* HWY_RESTRICT x, int64_t rows, int64_t columns,
 
 int64_t add_counts(int64_t a, int64_t b) { return a + b; }
 
+// ---- Sums of narrow numbers in 64 bits
+
+// What adds up parts of at most kReduceLength numbers, or kReduceRows rows, without overflow.
+template <class T>
+using PartSum = std::conditional_t<(sizeof(T) < 4), int32_t, int64_t>;
+static_assert(kReduceLength <= 1 << 15 && kReduceRows <= kReduceLength);
+
+template <class T>
+HWY_INLINE int64_t wide_sum_of_part(const T* HWY_RESTRICT x, int64_t n) {
+  const hn::ScalableTag<PartSum<T>> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto at = [&](int64_t i) HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(narrow, x + i)); };
+  PartSum<T> total = 0;
+  int64_t i = 0;
+  if (n >= 2 * lanes) {
+    auto a = hn::Zero(d), b = a, c = a, e = a;
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      a = hn::Add(a, at(i));
+      b = hn::Add(b, at(i + lanes));
+      c = hn::Add(c, at(i + 2 * lanes));
+      e = hn::Add(e, at(i + 3 * lanes));
+    }
+    for (; i + lanes <= n; i += lanes) a = hn::Add(a, at(i));
+    HWY_ALIGN PartSum<T> all[hn::MaxLanes(d)];
+    hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, all);
+    for (int64_t k = 0; k < lanes; ++k) total += all[k];
+  }
+  for (; i < n; ++i) total += x[i];
+  return total;
+}
+
+template <class T>
+void wide_sum_rows(const T* x, int64_t n, int64_t count, int64_t* out, const double*) {
+  for (int64_t r = 0; r < count; ++r, x += n) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i += kReduceLength) {
+      total += wide_sum_of_part(x + i, std::min(n - i, kReduceLength));
+    }
+    out[r] = total;
+  }
+}
+
+template <class T>
+void wide_sum_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
+                      int64_t* HWY_RESTRICT out, const double*) {
+  const hn::ScalableTag<PartSum<T>> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  PartSum<T> sums[kReduceColumns] = {};
+  const int64_t whole = columns / lanes * lanes;
+  int64_t r = 0;
+  for (; r + 2 <= rows; r += 2) {
+    const T* row = x + r * step;
+    for (int64_t c = 0; c < whole; c += lanes) {
+      const auto both = hn::Add(hn::PromoteTo(d, hn::LoadU(narrow, row + c)),
+                                hn::PromoteTo(d, hn::LoadU(narrow, row + step + c)));
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), both), d, sums + c);
+    }
+    for (int64_t c = whole; c < columns; ++c) {
+      sums[c] += static_cast<PartSum<T>>(row[c]) + row[step + c];
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) sums[c] += x[r * step + c];
+  }
+  for (int64_t c = 0; c < columns; ++c) out[c] = sums[c];
+}
+
+template <class T>
+constexpr ReduceKernels<T, int64_t> kWideSum = {wide_sum_rows<T>, wide_sum_columns<T>, add_counts};
+
 template <class T>
 constexpr IntReduceKernels<T> kIntReduce = {{
     {rows<Sum, T>, columns<Sum, T>, Sum::combine<T>},
@@ -213,7 +362,9 @@ constexpr IntReduceKernels<T> kIntReduce = {{
 const IntReduceTable* int_reduce_table() {
   static constexpr IntReduceTable table = {
       kIntReduce<int64_t>, kIntReduce<int32_t>, kIntReduce<int16_t>,
-      kIntReduce<int8_t>,  kIntReduce<uint8_t>, {count_rows, count_columns, add_counts}};
+      kIntReduce<int8_t>,  kIntReduce<uint8_t>, {count_rows, count_columns, add_counts},
+      kWideSum<int32_t>,   kWideSum<int16_t>,   kWideSum<int8_t>,
+      kWideSum<uint8_t>};
   return &table;
 }
 

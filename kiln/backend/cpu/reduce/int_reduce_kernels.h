@@ -23,6 +23,11 @@ struct IntReduceTable {
   IntReduceKernels<int8_t> i8;
   IntReduceKernels<uint8_t> u8;
   ReduceKernels<uint8_t, int64_t> count;  // of bytes 0 and 1
+  // Sums of narrow numbers in 64 bits.
+  ReduceKernels<int32_t, int64_t> i32_sum;
+  ReduceKernels<int16_t, int64_t> i16_sum;
+  ReduceKernels<int8_t, int64_t> i8_sum;
+  ReduceKernels<uint8_t, int64_t> u8_sum;
 
   template <class T>
   const ReduceKernels<T, T>& kernels(IntReduction op) const {

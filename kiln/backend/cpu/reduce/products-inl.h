@@ -96,18 +96,32 @@ HWY_INLINE double plain_product(const T* x, int64_t n) {
   return product;
 }
 
-// With a 0 and finite numbers the product is 0, whatever the order.
+// With a 0 and finite numbers the product is 0, whatever the order: returns whether it is.
 template <class T>
-HWY_NOINLINE double special_product(const T* HWY_RESTRICT x, int64_t n) {
-  bool zero = false;
-  bool finite = true;
+HWY_NOINLINE bool is_zero_product(const T* HWY_RESTRICT x, int64_t n, double* product) {
+  const Tag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto zero = hn::FirstN(d, 0), nonfinite = zero;
+  auto signs = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto v = hn::LoadU(d, x + i);
+    zero = hn::Or(zero, hn::Eq(v, hn::Zero(d)));
+    nonfinite = hn::Or(nonfinite, hn::Not(hn::Eq(hn::Sub(v, v), hn::Zero(d))));
+    signs = hn::Xor(signs, v);
+  }
+  bool has_zero = !hn::AllFalse(d, zero), finite = hn::AllFalse(d, nonfinite);
+  HWY_ALIGN T all[hn::MaxLanes(d)];
+  hn::Store(signs, d, all);
   bool negative = false;
-  for (int64_t i = 0; i < n; ++i) {
-    zero |= x[i] == T(0);
+  for (int64_t k = 0; k < lanes; ++k) negative ^= std::signbit(all[k]);
+  for (; i < n; ++i) {
+    has_zero |= x[i] == T(0);
     finite &= x[i] - x[i] == T(0);
     negative ^= std::signbit(x[i]);
   }
-  return zero && finite ? (negative ? -0.0 : 0.0) : plain_product(x, n);
+  *product = negative ? -0.0 : 0.0;
+  return has_zero && finite;
 }
 
 // Chains of at most five floats, which stay in the range of double.
@@ -237,6 +251,7 @@ HWY_INLINE double product_row(const T* HWY_RESTRICT x, int64_t n) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t group = kGroup<T>;
   if (n < 4 * kGroup<float>) return short_product(x, n);
+  if (double zero; is_zero_product(x, n, &zero)) return zero;
   auto a = LaneProducts::one();
   auto b = a;
   auto c = a;
@@ -285,15 +300,41 @@ HWY_INLINE double product_row(const T* HWY_RESTRICT x, int64_t n) {
   double product = 1.0;
   int64_t exponent = -1023 * lanes * taken;
   for (int64_t k = 0; k < lanes; ++k) {
-    if (numbers[k] < 64 || numbers[lanes + k] > 1983) return special_product(x, n);
+    if (numbers[k] < 64 || numbers[lanes + k] > 1983) return plain_product(x, n);
     product *= fractions[k];
     exponent += numbers[2 * lanes + k];
   }
   return scaled(product, exponent);
 }
 
+template <int kLength, class T>
+HWY_INLINE void few_products(const T* HWY_RESTRICT x, int64_t count, double* HWY_RESTRICT out) {
+  for (int64_t r = 0; r < count; ++r, x += kLength) {
+    double product = static_cast<double>(x[0]);
+#pragma GCC unroll 8
+    for (int i = 1; i < kLength; ++i) product *= static_cast<double>(x[i]);
+    out[r] = product;
+  }
+}
+
 template <class T>
 void product_rows(const T* x, int64_t n, int64_t count, double* out, const double*) {
+  switch (n) {
+    case 2:
+      return few_products<2>(x, count, out);
+    case 3:
+      return few_products<3>(x, count, out);
+    case 4:
+      return few_products<4>(x, count, out);
+    case 5:
+      return few_products<5>(x, count, out);
+    case 6:
+      return few_products<6>(x, count, out);
+    case 7:
+      return few_products<7>(x, count, out);
+    default:
+      break;
+  }
   // Rows that leave the range, as long ones of numbers around 1 do not, are seen some at a time.
   constexpr int64_t kRows = 16;
   for (int64_t begin = 0; begin < count; begin += kRows) {

@@ -43,6 +43,29 @@ void walk_rows(const Around& x, int64_t row, const State& start, Body&& body) {
   }
 }
 
+// Up to so many columns, their states stay in registers.
+constexpr int64_t kFewColumns = 8;
+
+template <int64_t kColumns, class State, class Body>
+void walk_few_columns(const Around& x, int64_t outer, const State& start, const Body& body) {
+  State states[kColumns];
+  std::fill_n(states, kColumns, start);
+  for (int64_t step = 0; step < x.n; ++step) {
+    const int64_t at = (outer * x.n + x.place(step)) * kColumns;
+    for (int64_t c = 0; c < kColumns; ++c) body(states[c], at + c, step);
+  }
+}
+
+// Calls f with the number as a constant, for 2 to kFewColumns.
+template <class F, int64_t... kMore>
+void with_constant(int64_t n, F&& f, std::integer_sequence<int64_t, kMore...>) {
+  (void)((n == kMore + 2 ? (f(std::integral_constant<int64_t, kMore + 2>()), true) : false) || ...);
+}
+template <class F>
+void with_few(int64_t n, F&& f) {
+  with_constant(n, std::forward<F>(f), std::make_integer_sequence<int64_t, kFewColumns - 1>());
+}
+
 // Calls body(state, position, step) for each element, in order along the dim; each row has a state
 // of its own.
 template <class State, class Body>
@@ -61,6 +84,15 @@ void walk(const Around& x, const State& start, Body&& body) {
           for (; row < x.outer; ++row) walk_rows<1>(x, row, start, body);
         }
       }
+    });
+    return;
+  }
+  if (x.inner <= kFewColumns) {
+    const int64_t grain = std::max<int64_t>(1, kGrain / (x.n * x.inner));
+    parallel_for(x.outer, grain, [&](int64_t begin, int64_t end) {
+      with_few(x.inner, [&](auto columns) {
+        for (int64_t o = begin; o < end; ++o) walk_few_columns<columns()>(x, o, start, body);
+      });
     });
     return;
   }
@@ -188,6 +220,15 @@ bool run_in_pieces(const T* x, T* out, int64_t n) {
   return true;
 }
 
+template <class Op, class T>
+void cumulate_row(const T* x, int64_t n, T* out) {
+  AccOf<T> acc = Op::kStart;
+  for (int64_t i = 0; i < n; ++i) {
+    acc = Op::apply(acc, static_cast<AccOf<T>>(x[i]));
+    out[i] = static_cast<T>(acc);
+  }
+}
+
 template <class Op>
 HostHandle cumulate(const char* op, const HostHandle& x, int dim) {
   return run(op, x, [&]<class T>(const T* from, T* to) {
@@ -199,6 +240,17 @@ HostHandle cumulate(const char* op, const HostHandle& x, int dim) {
         done = run_in_pieces<Op>(from + r * around.n, to + r * around.n, around.n);
       }
       if (done) return;
+    }
+    if constexpr (std::is_integral_v<T>) {
+      if (around.inner == 1) {  // each element waits for one cycle only
+        const int64_t n = around.n;
+        parallel_for(around.outer, std::max<int64_t>(1, kGrain / n),
+                     [=](int64_t begin, int64_t end) {
+                       for (int64_t r = begin; r < end; ++r)
+                         cumulate_row<Op>(from + r * n, n, to + r * n);
+                     });
+        return;
+      }
     }
     walk(around, Acc(Op::kStart), [=](Acc& acc, int64_t at, int64_t) {
       acc = Op::apply(acc, static_cast<Acc>(from[at]));

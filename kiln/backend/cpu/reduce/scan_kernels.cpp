@@ -90,6 +90,34 @@ HWY_INLINE void store_places(D d, hn::Vec<D> v, int64_t* to) {
   }
 }
 
+// Columns [0, kColumns), whose best values and places stay in registers.
+template <int kColumns, class Order, class T>
+void cumarg_few_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t step,
+                        int64_t* HWY_RESTRICT out) {
+  T best[kColumns];
+  int64_t place[kColumns] = {};
+  std::copy_n(x, kColumns, best);
+  for (int64_t r = 0; r < rows; ++r, x += step, out += step) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) {
+      const bool better = Order::replaces(x[c], best[c]);
+      best[c] = better ? x[c] : best[c];
+      place[c] = better ? r : place[c];
+      out[c] = place[c];
+    }
+  }
+}
+
+template <class Order, class T>
+void cumarg_last_columns(const T* x, int64_t rows, int64_t columns, int64_t step, int64_t* out) {
+  for (; columns >= 4; columns -= 4, x += 4, out += 4) {
+    cumarg_few_columns<4, Order>(x, rows, step, out);
+  }
+  if (columns == 3) cumarg_few_columns<3, Order>(x, rows, step, out);
+  if (columns == 2) cumarg_few_columns<2, Order>(x, rows, step, out);
+  if (columns == 1) cumarg_few_columns<1, Order>(x, rows, step, out);
+}
+
 template <class Order, class T>
 void cumarg_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
                     int64_t* HWY_RESTRICT out) {
@@ -102,7 +130,7 @@ void cumarg_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int6
   std::copy_n(x, columns, best);
   std::fill_n(place, columns, Place{0});
   const int64_t whole = columns / lanes * lanes;
-  for (int64_t r = 0; r < rows; ++r) {
+  for (int64_t r = 0; whole > 0 && r < rows; ++r) {
     const T* row = x + r * step;
     int64_t* to = out + r * step;
     const auto now = hn::Set(di, static_cast<Place>(r));
@@ -115,13 +143,8 @@ void cumarg_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int6
       hn::Store(at, di, place + c);
       store_places(di, at, to + c);
     }
-    for (int64_t c = whole; c < columns; ++c) {
-      const bool better = Order::replaces(row[c], best[c]);
-      best[c] = better ? row[c] : best[c];
-      place[c] = better ? static_cast<Place>(r) : place[c];
-      to[c] = place[c];
-    }
   }
+  cumarg_last_columns<Order>(x + whole, rows, columns - whole, step, out + whole);
 }
 
 template <class Order, class T>
