@@ -409,42 +409,43 @@ struct Toy : BackendDefaults<Toy> {
   TOY_KIND(int, ToyInt)
   TOY_KIND(bool, ToyBool)
 
-#define TOY_NUMBER(kind, X, sum, product, product_sum)                                    \
-  static X kind##_empty(const Shape& s, DType t, Device on) { return make<X>(s, t, on); } \
-  static X kind##_cast(const X& x, DType t) {                                             \
-    return map<X>(                                                                        \
-        t, [](auto v) { return v; }, x);                                                  \
-  }                                                                                       \
-  static X kind##_scatter_add(const X& x, int dim, I index, const X& src) {               \
-    return toy::scatter(x, dim, index, src, [](auto a, auto b) { return sum; });          \
-  }                                                                                       \
-  static X kind##_index_add(const X& x, int dim, I index, const X& src) {                 \
-    return toy::scatter(x, dim, spread(index, dim, src.shape), src,                       \
-                        [](auto a, auto b) { return sum; });                              \
-  }                                                                                       \
-  static X kind##_sum(const X& x, const Dims& dims, bool keep) {                          \
-    return fold<X>(x, dims, keep, 0, [](auto a, auto b) { return sum; });                 \
-  }                                                                                       \
-  static X kind##_prod(const X& x, const Dims& dims, bool keep) {                         \
-    return fold<X>(x, dims, keep, 1, [](auto a, auto b) { return product; });             \
-  }                                                                                       \
-  static X kind##_amax(const X& x, const Dims& dims, bool keep) {                         \
-    return best(x, dims, keep, [](auto a, auto b) { return a > b; });                     \
-  }                                                                                       \
-  static X kind##_amin(const X& x, const Dims& dims, bool keep) {                         \
-    return best(x, dims, keep, [](auto a, auto b) { return a < b; });                     \
-  }                                                                                       \
-  static ToyInt kind##_argmax(const X& x, int dim, bool keep) {                           \
-    return arg_best(x, dim, keep, [](auto a, auto b) { return a > b; });                  \
-  }                                                                                       \
-  static ToyInt kind##_argmin(const X& x, int dim, bool keep) {                           \
-    return arg_best(x, dim, keep, [](auto a, auto b) { return a < b; });                  \
-  }                                                                                       \
-  static X kind##_cumsum(const X& x, int dim) {                                           \
-    return cumulate(x, dim, [](auto a, auto b) { return sum; });                          \
-  }                                                                                       \
-  static X kind##_matmul(const X& x, const X& y) {                                        \
-    return toy::matmul(x, y, [](auto s, auto a, auto b) { return product_sum; });         \
+#define TOY_NUMBER(kind, X, sum, product, product_sum)                                       \
+  static X kind##_empty(const Shape& s, DType t, Device on) { return make<X>(s, t, on); }    \
+  static X kind##_cast(const X& x, DType t) {                                                \
+    return map<X>(                                                                           \
+        t, [](auto v) { return v; }, x);                                                     \
+  }                                                                                          \
+  static X kind##_scatter_add(const X& x, int dim, I index, const X& src) {                  \
+    return toy::scatter(x, dim, index, src, [](auto a, auto b) { return sum; });             \
+  }                                                                                          \
+  static X kind##_index_add(const X& x, int dim, I index, const X& src) {                    \
+    return toy::scatter(x, dim, spread(index, dim, src.shape), src,                          \
+                        [](auto a, auto b) { return sum; });                                 \
+  }                                                                                          \
+  static X kind##_sum(const X& x, const Dims& dims, bool keep) {                             \
+    const DType wide = is_floating_point(x.dtype) ? x.dtype : i64;                           \
+    return fold<X>(kind##_cast(x, wide), dims, keep, 0, [](auto a, auto b) { return sum; }); \
+  }                                                                                          \
+  static X kind##_prod(const X& x, const Dims& dims, bool keep) {                            \
+    return fold<X>(x, dims, keep, 1, [](auto a, auto b) { return product; });                \
+  }                                                                                          \
+  static X kind##_amax(const X& x, const Dims& dims, bool keep) {                            \
+    return best(x, dims, keep, [](auto a, auto b) { return a > b; });                        \
+  }                                                                                          \
+  static X kind##_amin(const X& x, const Dims& dims, bool keep) {                            \
+    return best(x, dims, keep, [](auto a, auto b) { return a < b; });                        \
+  }                                                                                          \
+  static ToyInt kind##_argmax(const X& x, int dim, bool keep) {                              \
+    return arg_best(x, dim, keep, [](auto a, auto b) { return a > b; });                     \
+  }                                                                                          \
+  static ToyInt kind##_argmin(const X& x, int dim, bool keep) {                              \
+    return arg_best(x, dim, keep, [](auto a, auto b) { return a < b; });                     \
+  }                                                                                          \
+  static X kind##_cumsum(const X& x, int dim) {                                              \
+    return cumulate(x, dim, [](auto a, auto b) { return sum; });                             \
+  }                                                                                          \
+  static X kind##_matmul(const X& x, const X& y) {                                           \
+    return toy::matmul(x, y, [](auto s, auto a, auto b) { return product_sum; });            \
   }
   TOY_NUMBER(float, ToyFloat, a + b, a* b, s + a * b)
   TOY_NUMBER(int, ToyInt, wrapped(u(a) + u(b)), wrapped(u(a) * u(b)), wrapped(u(s) + u(a) * u(b)))
