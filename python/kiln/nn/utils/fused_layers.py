@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..._C import Tensor
+    from ..module import Module
 
 
 class _Activated:
@@ -113,7 +114,7 @@ _ACTIVATIONS = {
 }
 
 
-def hooked(module):
+def hooked(module: Module) -> bool:
     """Whether somebody sees what goes into the module or out of it."""
     own = vars(module).get
     return bool(
@@ -133,7 +134,7 @@ def _activation_of(module):
     return _ACTIVATIONS.get(type(module))
 
 
-def with_activation(layer, activation):
+def with_activation(layer: Module, activation: Module) -> Module | None:
     """A layer that computes the activation, too; None where it does not."""
     kind, name = _ACTIVATED.get(type(layer)), _activation_of(activation)
     if kind is None or name is None or getattr(layer, "padding_mode", "zeros") != "zeros":
@@ -263,6 +264,6 @@ def _steps(flat):
     return out
 
 
-def has_blocks(module):
+def has_blocks(module: Sequential) -> bool:
     """Whether a Sequential has layers that run as one block."""
     return any(isinstance(step, _Block) for step in _steps(_flattened(module)))
