@@ -7,7 +7,8 @@ Usage: script/bench --compiled [--filter REGEX] [--group NAME] [--threads N] [--
 
 Each library has a process of its own; they take turns and are stopped meanwhile. All have the same
 weights and inputs; an answer that differs is an error. With one thread CPU time is counted, which
-other programs hardly disturb; else wall time. A row is the median of the rounds. The ratio is the
+other programs hardly disturb; else wall time. A row is the median of the rounds, each of calls for
+40 ms, or one, after one that is not counted. The ratio is the
 best peer's time over that of compiled Kiln: above 1 Kiln is faster. Of a first call the peer is
 torch.compile; of memory the ratio is what the compiled step takes over what the eager one does.
 
@@ -28,6 +29,7 @@ import sys
 import tempfile
 
 from graph_rows import GROUPS, MEANS, MOST_MEMORY
+from models import ROUND_NS
 from ops import Worker, measure
 from peer import described, environment_of, processor
 
@@ -70,7 +72,7 @@ def measured(args, row, folder):
             else:
                 workers[name] = worker
         if workers:
-            medians, spread = measure(list(workers.values()), args.rounds)
+            medians, spread = measure(list(workers.values()), args.rounds, ROUND_NS)
             values |= {name: ns / 1e6 for name, ns in zip(workers, medians, strict=True)}
     finally:
         for worker in workers.values():

@@ -5,7 +5,8 @@ Usage: script/bench models [--unseen] [--filter REGEX] [--threads N] [--rounds N
 
 Each library has a process of its own; they take turns and are stopped meanwhile. All have the same
 weights and inputs; an answer that differs is an error. With one thread CPU time is counted, which
-other programs hardly disturb; else wall time. A row is the median of the rounds. The ratio is the
+other programs hardly disturb; else wall time. A row is the median of the rounds, each of calls for
+40 ms, or one, after one that is not counted. The ratio is the
 best peer's time over Kiln's: above 1 Kiln is faster. For inference there is also what kiln.compile
 makes of the model (freeze), and the ratio of that.
 
@@ -26,6 +27,8 @@ import tempfile
 from model_rows import ROWS, UNSEEN
 from ops import Worker, measure
 from peer import described, environment_of, processor
+
+ROUND_NS = 40_000_000
 
 SIDES = pathlib.Path(__file__).with_name("model_sides.py")
 OWN = ("kiln", "compiled")
@@ -62,7 +65,7 @@ def rows_of(args, rows, folder):
                 else:
                     workers[name] = worker
             if "kiln" in workers:
-                medians, entry["spread"] = measure(list(workers.values()), args.rounds)
+                medians, entry["spread"] = measure(list(workers.values()), args.rounds, ROUND_NS)
                 times = dict(zip(workers, medians))
         finally:
             for worker in workers.values():

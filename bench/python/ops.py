@@ -291,12 +291,12 @@ class Worker:
         self.process.wait()
 
 
-def measure(workers, rounds):
+def measure(workers, rounds, round_ns=ROUND_NS):
     """Medians in ns, and the largest spread (half the middle range over the median)."""
     repeats = []
     for w in workers:
         once = min(w.time(1), w.time(1))
-        repeats.append(max(1, min(1000, int(ROUND_NS / max(once, 1)))))
+        repeats.append(max(1, min(1000, int(round_ns / max(once, 1)))))
     times = [[] for _ in workers]
     for number in range(rounds):
         for w, n, list_ in zip(workers, repeats, times):

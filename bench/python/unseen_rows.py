@@ -239,7 +239,39 @@ def integers(dice):
     return "integers", {name: spec for name, spec in specs.items() if name in used}, call, ""
 
 
+def points(dice):
+    """Rows of a few numbers, such as points and boxes, or a few columns."""
+    n, c = size(dice, 20, 30000), size(dice, 2, 12)
+    smooth = (
+        "x + v", "x * w", "(x - y).square().sum(-1)", "x.sum(1)", "x.sum(0)", "x.mean(1)", "x.mean(0)", "x.var(1)",
+        "x.std(0)", "x.amax(1)", "x.norm(dim=1)", "F.normalize(x, dim=1)", "x.softmax(1)", "x.log_softmax(1)",
+        "x.logsumexp(1)", "x.cumsum(1)", "x.cumsum(0)", "x.cumprod(1)", "x.prod(1)", "x @ m", "x @ v",
+        "F.linear(x, m, v)", "b @ b.mT", "(b @ x[:, :, None])[:, :, 0]", "torch.einsum('nij,nj->ni', b, x)",
+        f"F.layer_norm(x, ({c},))", "F.cross_entropy(x, t)", "x[i]", "x.gather(1, t[:, None])", "x[:, 0].exp()",
+        "x.t().contiguous()", "torch.cat([x, w], 1)", "torch.stack([x, y], 1)", "F.pad(x, (0, 1))",
+        "torch.where(x > 0, x, y)", "F.mse_loss(x, y)", "F.cosine_similarity(x, y)", "x[:, :, None] * y[:, None, :]",
+        "x.diff(dim=0)", "x.repeat_interleave(2, 0)", "torch.lerp(x, y, w)", "b.diagonal(dim1=1, dim2=2).sum(-1)",
+        "torch.index_add(x, 0, i, y)", "torch.linalg.det(b)", "torch.linalg.inv(b + 9 * torch.eye(%d))" % c,
+    )  # fmt: skip
+    others = (
+        "x.argmax(1)", "x.argmin(0)", "x.sort(1)[0]", "x.sort(1)[1]", "x.sort(0)[0]", "x.topk(2, 1)[0]",
+        "x.median(1)[0]", "x.kthvalue(2, 1)[0]", "x.cummax(0)[0]", "x.cummin(1)[0]", "(x > 0).any(1)",
+        "(x > 0).sum(1)", "(x > 0).all(0)", "x[x[:, 0] > 0]", "x.flip(1)", "x.roll(1, 1)", "F.one_hot(t, %d)" % c,
+        "torch.bincount(t)", "x.round().to(torch.int64)", "x.isnan().any()", "x.max(1)[1]", "x.min(0)[0]",
+        "torch.searchsorted(v.sort()[0], x)", "t.unique()", "torch.cdist(x[:200], y[:200])",
+    )  # fmt: skip
+    call = dice.choice(smooth + others)
+    shapes = {"x": (n, c), "y": (n, c), "v": (c,), "w": (n, 1), "m": (c, c), "b": (n, c, c),
+              "t": f"randint({c}, {n})", "i": f"randint({n}, {n})"}  # fmt: skip
+    used = set(re.findall(r"(?<![\w.'])[xyvwmbti](?![\w'])", call))
+    if not fits(0, *((n, c, c) for _ in "b" if "b" in used or "None] * y" in call)):
+        return None
+    specs = {name: spec for name, spec in shapes.items() if name in used}
+    first = "x" if "x" in specs else next(iter(specs))
+    return "points", specs, call, first if call in smooth and dice.random() < 0.6 else ""
+
+
 KINDS = (
     convolution, convolution, product, norm, attention, indexing, moving, layout, layout, transform, integers,
-    integers,
+    integers, points, points,
 )  # fmt: skip
