@@ -287,7 +287,7 @@ using PartSum = std::conditional_t<(sizeof(T) < 4), int32_t, int64_t>;
 static_assert(kReduceLength <= 1 << 15 && kReduceRows <= kReduceLength);
 
 template <class T>
-HWY_INLINE int64_t wide_sum_of_part(const T* HWY_RESTRICT x, int64_t n) {
+HWY_INLINE int64_t narrow_sum_of_part(const T* HWY_RESTRICT x, int64_t n) {
   const hn::ScalableTag<PartSum<T>> d;
   const hn::Rebind<T, decltype(d)> narrow;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -312,19 +312,19 @@ HWY_INLINE int64_t wide_sum_of_part(const T* HWY_RESTRICT x, int64_t n) {
 }
 
 template <class T>
-void wide_sum_rows(const T* x, int64_t n, int64_t count, int64_t* out, const double*) {
+void narrow_sum_rows(const T* x, int64_t n, int64_t count, int64_t* out, const double*) {
   for (int64_t r = 0; r < count; ++r, x += n) {
     int64_t total = 0;
     for (int64_t i = 0; i < n; i += kReduceLength) {
-      total += wide_sum_of_part(x + i, std::min(n - i, kReduceLength));
+      total += narrow_sum_of_part(x + i, std::min(n - i, kReduceLength));
     }
     out[r] = total;
   }
 }
 
 template <class T>
-void wide_sum_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
-                      int64_t* HWY_RESTRICT out, const double*) {
+void narrow_sum_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
+                        int64_t* HWY_RESTRICT out, const double*) {
   const hn::ScalableTag<PartSum<T>> d;
   const hn::Rebind<T, decltype(d)> narrow;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -349,7 +349,8 @@ void wide_sum_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, in
 }
 
 template <class T>
-constexpr ReduceKernels<T, int64_t> kWideSum = {wide_sum_rows<T>, wide_sum_columns<T>, add_counts};
+constexpr ReduceKernels<T, int64_t> kSumOfNarrow = {narrow_sum_rows<T>, narrow_sum_columns<T>,
+                                                    add_counts};
 
 template <class T>
 constexpr IntReduceKernels<T> kIntReduce = {{
@@ -361,10 +362,10 @@ constexpr IntReduceKernels<T> kIntReduce = {{
 
 const IntReduceTable* int_reduce_table() {
   static constexpr IntReduceTable table = {
-      kIntReduce<int64_t>, kIntReduce<int32_t>, kIntReduce<int16_t>,
-      kIntReduce<int8_t>,  kIntReduce<uint8_t>, {count_rows, count_columns, add_counts},
-      kWideSum<int32_t>,   kWideSum<int16_t>,   kWideSum<int8_t>,
-      kWideSum<uint8_t>};
+      kIntReduce<int64_t>,   kIntReduce<int32_t>,   kIntReduce<int16_t>,
+      kIntReduce<int8_t>,    kIntReduce<uint8_t>,   {count_rows, count_columns, add_counts},
+      kSumOfNarrow<int32_t>, kSumOfNarrow<int16_t>, kSumOfNarrow<int8_t>,
+      kSumOfNarrow<uint8_t>};
   return &table;
 }
 
