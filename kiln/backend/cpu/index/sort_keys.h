@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kiln/backend/cpu/few.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/backend/host_tensor.h"
 #include "kiln/core/dim_order.h"
@@ -155,24 +156,7 @@ void ranks_of_short_row(const T* row, KeyOf<T> flip, uint32_t* ranks) {
 // ranks[i]: where sorting brings element i of a row of n <= kPairedRow, with the order of sort().
 template <class T>
 void ranks_of_row(const T* row, int64_t n, KeyOf<T> flip, uint32_t* ranks) {
-  switch (n) {
-    case 2:
-      return ranks_of_short_row<2>(row, flip, ranks);
-    case 3:
-      return ranks_of_short_row<3>(row, flip, ranks);
-    case 4:
-      return ranks_of_short_row<4>(row, flip, ranks);
-    case 5:
-      return ranks_of_short_row<5>(row, flip, ranks);
-    case 6:
-      return ranks_of_short_row<6>(row, flip, ranks);
-    case 7:
-      return ranks_of_short_row<7>(row, flip, ranks);
-    case 8:
-      return ranks_of_short_row<8>(row, flip, ranks);
-    default:
-      break;
-  }
+  if (with_few<8>(n, [&](auto length) { ranks_of_short_row<length()>(row, flip, ranks); })) return;
   KeyOf<T> keys[kPairedRow];
   for (int64_t i = 0; i < n; ++i) {
     const KeyOf<T> key = key_of(row[i]) ^ flip;

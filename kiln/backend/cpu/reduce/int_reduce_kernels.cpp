@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kiln/backend/cpu/few.h"
 #include "kiln/backend/cpu/kernel_table.h"
 
 // clang-format off
@@ -119,24 +120,8 @@ void few_elements(const T* HWY_RESTRICT x, int64_t count, T* HWY_RESTRICT out) {
 
 template <class Op, class T>
 void rows(const T* x, int64_t n, int64_t count, T* out, const double*) {
-  switch (n) {
-    case 2:
-      return few_elements<2, Op>(x, count, out);
-    case 3:
-      return few_elements<3, Op>(x, count, out);
-    case 4:
-      return few_elements<4, Op>(x, count, out);
-    case 5:
-      return few_elements<5, Op>(x, count, out);
-    case 6:
-      return few_elements<6, Op>(x, count, out);
-    case 7:
-      return few_elements<7, Op>(x, count, out);
-    case 8:
-      return few_elements<8, Op>(x, count, out);
-    default:
-      break;
-  }
+  const auto of_length = [&](auto length) { few_elements<length(), Op>(x, count, out); };
+  if (with_few<8>(n, of_length)) return;
   const hn::ScalableTag<T> d;
   const bool plain = !kVectorized<Op, T> || n < 2 * static_cast<int64_t>(hn::Lanes(d));
   for (int64_t r = 0; r < count; ++r) {
@@ -149,58 +134,27 @@ void rows(const T* x, int64_t n, int64_t count, T* out, const double*) {
   }
 }
 
-// The columns of a few columns, whose results stay in registers. Returns whether there are that
-// few.
-template <int kColumns, class T, class F>
-void combine_few_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t step, T* HWY_RESTRICT out,
-                         const F& combine) {
+// Combines the rows of kColumns columns, whose results stay in registers.
+template <int kColumns, class Op, class T>
+void few_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t step, T* HWY_RESTRICT out) {
   using Wide = std::conditional_t<(sizeof(T) < 4), int32_t, T>;  // a register each
   Wide results[kColumns];
   std::copy_n(x, kColumns, results);
   for (int64_t r = 1; r < rows; ++r) {
 #pragma GCC unroll 8
     for (int c = 0; c < kColumns; ++c) {
-      results[c] = combine(results[c], static_cast<Wide>(x[r * step + c]));
+      results[c] = Op::combine(results[c], static_cast<Wide>(x[r * step + c]));
     }
   }
   for (int c = 0; c < kColumns; ++c) out[c] = static_cast<T>(results[c]);
-}
-template <class T, class F>
-bool few_columns(const T* x, int64_t rows, int64_t columns, int64_t step, T* out,
-                 const F& combine) {
-  switch (columns) {
-    case 1:
-      combine_few_columns<1>(x, rows, step, out, combine);
-      return true;
-    case 2:
-      combine_few_columns<2>(x, rows, step, out, combine);
-      return true;
-    case 3:
-      combine_few_columns<3>(x, rows, step, out, combine);
-      return true;
-    case 4:
-      combine_few_columns<4>(x, rows, step, out, combine);
-      return true;
-    case 5:
-      combine_few_columns<5>(x, rows, step, out, combine);
-      return true;
-    case 6:
-      combine_few_columns<6>(x, rows, step, out, combine);
-      return true;
-    case 7:
-      combine_few_columns<7>(x, rows, step, out, combine);
-      return true;
-    default:
-      return false;
-  }
 }
 
 // out = out combined with `rows` rows, 4 at a time.
 template <class Op, class T>
 void columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
              T* HWY_RESTRICT out, const double*) {
-  const auto combine = [](auto a, auto b) { return Op::combine(a, b); };
-  if (few_columns(x, rows, columns, step, out, combine)) return;
+  const auto of_count = [&](auto count) { few_columns<count(), Op>(x, rows, step, out); };
+  if (with_few<7>(columns, of_count)) return;
   std::copy_n(x, columns, out);
   int64_t c = 0;
   if constexpr (kVectorized<Op, T>) {

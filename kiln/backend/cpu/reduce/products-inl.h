@@ -22,6 +22,8 @@
 
 #include <hwy/highway.h>
 
+#include "kiln/backend/cpu/few.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 namespace {
@@ -307,6 +309,7 @@ HWY_INLINE double product_row(const T* HWY_RESTRICT x, int64_t n) {
   return scaled(product, exponent);
 }
 
+// Rows of kLength elements, in their order.
 template <int kLength, class T>
 HWY_INLINE void few_products(const T* HWY_RESTRICT x, int64_t count, double* HWY_RESTRICT out) {
   for (int64_t r = 0; r < count; ++r, x += kLength) {
@@ -319,22 +322,8 @@ HWY_INLINE void few_products(const T* HWY_RESTRICT x, int64_t count, double* HWY
 
 template <class T>
 void product_rows(const T* x, int64_t n, int64_t count, double* out, const double*) {
-  switch (n) {
-    case 2:
-      return few_products<2>(x, count, out);
-    case 3:
-      return few_products<3>(x, count, out);
-    case 4:
-      return few_products<4>(x, count, out);
-    case 5:
-      return few_products<5>(x, count, out);
-    case 6:
-      return few_products<6>(x, count, out);
-    case 7:
-      return few_products<7>(x, count, out);
-    default:
-      break;
-  }
+  const auto of_length = [&](auto length) { few_products<length()>(x, count, out); };
+  if (with_few<7>(n, of_length)) return;
   // Rows that leave the range, as long ones of numbers around 1 do not, are seen some at a time.
   constexpr int64_t kRows = 16;
   for (int64_t begin = 0; begin < count; begin += kRows) {

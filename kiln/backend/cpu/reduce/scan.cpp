@@ -7,6 +7,7 @@
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/few.h"
 #include "kiln/backend/cpu/reduce/scan_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
 
@@ -44,7 +45,7 @@ void walk_rows(const Around& x, int64_t row, const State& start, Body&& body) {
 }
 
 // Up to so many columns, their states stay in registers.
-constexpr int64_t kFewColumns = 8;
+constexpr int kFewColumns = 8;
 
 template <int64_t kColumns, class State, class Body>
 void walk_few_columns(const Around& x, int64_t outer, const State& start, const Body& body) {
@@ -54,16 +55,6 @@ void walk_few_columns(const Around& x, int64_t outer, const State& start, const 
     const int64_t at = (outer * x.n + x.place(step)) * kColumns;
     for (int64_t c = 0; c < kColumns; ++c) body(states[c], at + c, step);
   }
-}
-
-// Calls f with the number as a constant, for 2 to kFewColumns.
-template <class F, int64_t... kMore>
-void with_constant(int64_t n, F&& f, std::integer_sequence<int64_t, kMore...>) {
-  (void)((n == kMore + 2 ? (f(std::integral_constant<int64_t, kMore + 2>()), true) : false) || ...);
-}
-template <class F>
-void with_few(int64_t n, F&& f) {
-  with_constant(n, std::forward<F>(f), std::make_integer_sequence<int64_t, kFewColumns - 1>());
 }
 
 // Calls body(state, position, step) for each element, in order along the dim; each row has a state
@@ -90,7 +81,7 @@ void walk(const Around& x, const State& start, Body&& body) {
   if (x.inner <= kFewColumns) {
     const int64_t grain = std::max<int64_t>(1, kGrain / (x.n * x.inner));
     parallel_for(x.outer, grain, [&](int64_t begin, int64_t end) {
-      with_few(x.inner, [&](auto columns) {
+      with_few<kFewColumns>(x.inner, [&](auto columns) {
         for (int64_t o = begin; o < end; ++o) walk_few_columns<columns()>(x, o, start, body);
       });
     });
