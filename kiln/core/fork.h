@@ -31,6 +31,7 @@ enum class ForkOrder : uint8_t {
   loops,
   fronts,
   blocks,
+  slabs,
   guard,
   objects,
   count

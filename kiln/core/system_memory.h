@@ -5,9 +5,10 @@
 
 namespace kiln::detail {
 
-// `bytes` (a multiple of 64) aligned to 64, or null when the system refuses. From a megabyte on it
-// is mapped by itself, so that giving it back shrinks the process. Two megabytes and
-// more are in huge pages where the system has them, unless KILN_HUGE_PAGES=0 is in the environment.
+// `bytes` (a multiple of 64) aligned to 64, or null when the system refuses. What is large is
+// mapped by itself, so that giving it back shrinks the process. Where the system has huge pages,
+// blocks of 2 MiB and more lie in them, and those from 32 KiB on share them (see Note [Slabs] in
+// slabs.h), unless KILN_HUGE_PAGES=0 is in the environment.
 void* system_allocate(size_t bytes) noexcept;
 // `bytes` as given to system_allocate.
 void system_free(void* data, size_t bytes) noexcept;
