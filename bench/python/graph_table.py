@@ -29,7 +29,7 @@ import sys
 import tempfile
 
 from graph_rows import GROUPS, MEANS, MOST_MEMORY
-from models import ROUND_NS
+from models import ROUND_NS, SECONDS
 from ops import Worker, measure
 from peer import described, environment_of, processor
 
@@ -72,7 +72,9 @@ def measured(args, row, folder):
             else:
                 workers[name] = worker
         if workers:
-            medians, spread = measure(list(workers.values()), args.rounds, ROUND_NS)
+            medians, spread = measure(
+                list(workers.values()), args.rounds, ROUND_NS, SECONDS
+            )
             values |= {name: ns / 1e6 for name, ns in zip(workers, medians, strict=True)}
     finally:
         for worker in workers.values():
@@ -150,7 +152,7 @@ def main():
     parser.add_argument("--peers", default=sys.executable, help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.sides, args.rounds = args.sides.split(","), max(2, args.rounds)
-    print(f"{processor()}; {args.threads} threads; medians of {args.rounds} rounds, in ms")
+    print(f"{processor()}; {args.threads} threads; medians of {args.rounds} rounds or more, in ms")
     print(f"PyTorch: channels last, fused optimizers{described(', ')}")
     print(f"{'row':36}{''.join(f'{t:>11}' for t in TITLES)}{'ratio':>8}{'asked':>7}  spread")
     found = run(args)

@@ -291,16 +291,22 @@ class Worker:
         self.process.wait()
 
 
-def measure(workers, rounds, round_ns=ROUND_NS):
-    """Medians in ns, and the largest spread (half the middle range over the median)."""
+def measure(workers, rounds, round_ns=ROUND_NS, seconds=0):
+    """Medians in ns, and the largest spread (half the middle range over the median).
+
+    There are more rounds, up to five times as many, while fewer than so many seconds are over.
+    """
+    start = time.monotonic()
     repeats = []
     for w in workers:
         once = min(w.time(1), w.time(1))
         repeats.append(max(1, min(1000, int(round_ns / max(once, 1)))))
     times = [[] for _ in workers]
-    for number in range(rounds):
+    done = 0
+    while done < rounds or (done < 5 * rounds and time.monotonic() < start + seconds):
+        done += 1
         for w, n, list_ in zip(workers, repeats, times):
-            list_.append(w.time(n, number + 1))
+            list_.append(w.time(n, done))
     medians = [statistics.median(t) for t in times]
     spread = 0.0
     for t, m in zip(times, medians):
