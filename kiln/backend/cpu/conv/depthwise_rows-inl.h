@@ -26,6 +26,24 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// `v` without its first lane, and `*next` behind the others: 0 where it is not `there`.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> shifted_in(D d, hn::Vec<D> v, const T* next, bool there) {
+#if HWY_TARGET <= HWY_AVX3
+  static_assert(sizeof(T) == sizeof(float));
+  const __m128 last = _mm_maskz_load_ss(static_cast<__mmask8>(there), next);
+  return hn::Vec<D>{_mm512_castsi512_ps(_mm512_alignr_epi32(
+      _mm512_castps_si512(_mm512_castps128_ps512(last)), _mm512_castps_si512(v.raw), 1))};
+#else
+  const hn::RebindToSigned<D> di;
+  const auto lanes = static_cast<int32_t>(hn::Lanes(d));
+  const auto from = hn::Min(hn::Iota(di, 1), hn::Set(di, lanes - 1));
+  const auto rest = hn::FirstN(d, static_cast<size_t>(lanes - 1));
+  return hn::IfThenElse(rest, hn::TableLookupLanes(v, hn::IndicesFromVec(d, from)),
+                        hn::Set(d, there ? *next : T(0)));
+#endif
+}
+
 // The elements that kSide taps of a vector of output pixels see in one row; those outside the row
 // are zeros.
 template <int kSide, int kStride, class T>
@@ -42,6 +60,11 @@ class RowWindow {
       const int64_t at = column + first_of(l);
       inside_[l] = hn::AndNot(first(-at, lanes), first(width - at, lanes));
     }
+#pragma GCC unroll 8
+    for (int c = 2; c < kSide && kStride == 2; ++c) {
+      const int64_t at = column + 2 * lanes + c - 2;
+      has_next_[c - 2] = at >= 0 && at < width;
+    }
   }
 
   // The elements of each tap, `row` being those of the first.
@@ -50,23 +73,24 @@ class RowWindow {
 #pragma GCC unroll 8
       for (int c = 0; c < kSide; ++c) v[c] = load_one(row, c);
     } else {
-#pragma GCC unroll 4
-      for (int c = 0; c < kSide; c += 2) {
-        const V low = load_one(row, c), high = load_one(row, c + 1);
-        v[c] = hn::ConcatEven(D(), high, low);
-        if (c + 1 < kSide) v[c + 1] = hn::ConcatOdd(D(), high, low);
+      const V low = load_one(row, 0), high = load_one(row, 1);
+      v[0] = hn::ConcatEven(D(), high, low);
+      v[1] = hn::ConcatOdd(D(), high, low);
+      const T* const next = row + 2 * static_cast<int64_t>(hn::Lanes(D()));
+#pragma GCC unroll 8
+      for (int c = 2; c < kSide; ++c) {
+        v[c] = shifted_in(D(), v[c - 2], next + (c - 2), has_next_[c - 2]);
       }
     }
   }
 
  private:
-  // With a stride of 2, loads 2i and 2i + 1 are two vectors that follow one another: their even
-  // elements are those of tap 2i, their odd ones those of tap 2i + 1.
-  static constexpr int kLoads = kStride == 1 ? kSide : kSide + 1;
+  // With a stride of 2, two loads are two vectors that follow one another: their even elements are
+  // those of the first tap, their odd ones those of the second. A tap sees what the one two before
+  // it does, a pixel further.
+  static constexpr int kLoads = kStride == 1 ? kSide : 2;
   static int64_t first_of(int l) {
-    const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
-    if (kStride == 1) return l;
-    return l / 2 * 2 + l % 2 * lanes;
+    return kStride == 1 ? l : l * static_cast<int64_t>(hn::Lanes(D()));
   }
   static hn::Mask<D> first(int64_t count, int64_t lanes) {
     return hn::FirstN(D(), static_cast<size_t>(std::clamp<int64_t>(count, 0, lanes)));
@@ -76,11 +100,33 @@ class RowWindow {
   }
 
   hn::Mask<D> inside_[kLoads];
+  bool has_next_[kStride == 1 ? 1 : kSide - 2] = {};
 };
 
 // Rows above and below the plane.
 template <class T>
 inline constexpr T kZeroRow[4 * HWY_MAX_BYTES / sizeof(T)] = {};
+
+// The rows of the input that kRows rows of output pixels meet, `row` being the first.
+template <int kRows, int kSide, int kStride, class T>
+class InputRows {
+ public:
+  static constexpr int kCount = kStride * (kRows - 1) + kSide;
+
+  InputRows(const DepthwisePlane<T>& p, int64_t row) {
+    int64_t at = row * p.width;
+    for (int i = 0; i < kCount; ++i, at += p.width) {
+      const bool exists = static_cast<uint64_t>(row + i) < static_cast<uint64_t>(p.height);
+      start_[i] = exists ? p.x + at : kZeroRow<T>;
+      keep_[i] = exists ? -1 : 0;
+    }
+  }
+  HWY_INLINE const T* at(int i, int64_t column) const { return start_[i] + (column & keep_[i]); }
+
+ private:
+  const T* start_[kCount];
+  int64_t keep_[kCount];
+};
 
 // The weights of a kernel, each in all lanes: of three taps a side in registers, where they fit.
 template <int kSide, class T>
@@ -132,21 +178,21 @@ HWY_INLINE void finish_rows(D d, const DepthwisePlane<T>& p, const T* bias, V (&
 // A vector of output pixels in each of kRows rows. Each pixel adds its taps up in their order, as
 // everywhere.
 template <int kRows, int kSide, int kStride, class T>
-HWY_INLINE void sum_rows(const DepthwisePlane<T>& p, const RowWindow<kSide, kStride, T>& window,
-                         int64_t top, int64_t left, const Taps<kSide, T>& taps, const T* bias,
-                         T* HWY_RESTRICT y) {
+HWY_INLINE void sum_rows(const DepthwisePlane<T>& p,
+                         const InputRows<kRows, kSide, kStride, T>& rows,
+                         const RowWindow<kSide, kStride, T>& window, int64_t left,
+                         const Taps<kSide, T>& taps, const T* bias, T* HWY_RESTRICT y) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t row = top * kStride - p.padding_top, column = left * kStride - p.padding_left;
+  const int64_t column = left * kStride - p.padding_left;
   V sum[kRows];
 #pragma GCC unroll 8
   for (int s = 0; s < kRows; ++s) sum[s] = hn::Zero(d);
 #pragma GCC unroll 32
-  for (int i = 0; i < kStride * (kRows - 1) + kSide; ++i) {
-    const bool exists = row + i >= 0 && row + i < p.height;
+  for (int i = 0; i < rows.kCount; ++i) {
     V v[kSide];
-    window.load(exists ? p.x + (row + i) * p.width + column : kZeroRow<T>, v);
+    window.load(rows.at(i, column), v);
 #pragma GCC unroll 8
     for (int c = 0; c < kSide; ++c) {
 #pragma GCC unroll 8
@@ -231,9 +277,10 @@ void apply_rows(const DepthwisePlane<T>& p, const RowWindows<kSide, kStride, T>&
                 int64_t top, const T* weight, const T* bias, T* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   const Taps<kSide, T> taps(weight);
+  const InputRows<kRows, kSide, kStride, T> rows(p, top * kStride - p.padding_top);
   for (int64_t v = 0; v < windows.vectors(); ++v) {
     fetch_next_rows<kRows, kSide, kStride>(p, top, v, windows.vectors(), y);
-    sum_rows<kRows>(p, windows.at(v), top, v * lanes, taps, bias, y + v * lanes);
+    sum_rows(p, rows, windows.at(v), v * lanes, taps, bias, y + v * lanes);
   }
 }
 

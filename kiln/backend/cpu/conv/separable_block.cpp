@@ -25,12 +25,9 @@ constexpr int64_t kWorthJoining = 128 * 1024;
 
 // Elements of a band, about: those that were widened, those that are read for them, and the results
 // of the depthwise convolution.
-constexpr int64_t kWideElements = 48 * 1024;
-constexpr int64_t kReadElements = 64 * 1024;
+constexpr int64_t kWideElements = 64 * 1024;
+constexpr int64_t kReadElements = 100 * 1024;
 constexpr int64_t kNarrowElements = 160 * 1024;
-
-// Panels of channels that go over what they read of the input while it is in the first-level cache.
-constexpr int64_t kPanels = 2;
 
 using Pointwise = SeparableBlock::Pointwise;
 
@@ -112,8 +109,7 @@ class Together {
       rows = std::min(rows, (most / of_row - g.kernel[0]) / g.stride[0] + 1);
     };
     if (expand_) {
-      at_once_ = std::min(kPanels, expand_->weights().panels());
-      widened_ = expand_->weights().channel_of(at_once_, block.expand->sizes);
+      widened_ = expand_->weights().channel_of(1, block.expand->sizes);
       limit(widened_ * s_.width, kWideElements);
       limit(block.expand->sizes.in * s_.width, kReadElements);
     } else {
@@ -220,10 +216,9 @@ class Together {
         plane = room;
       }
       const PackedWeights<float>& weights = t_.expand_->weights();
-      for (int64_t panel = 0; panel < weights.panels(); panel += t_.at_once_) {
-        const int64_t last = std::min(panel + t_.at_once_, weights.panels());
-        expand_->run(x, plane, pixels, panel, last, wide_.get(), pixels);
-        apply(planes, weights.channel_of(panel, s), weights.channel_of(last, s), to);
+      for (int64_t panel = 0; panel < weights.panels(); ++panel) {
+        expand_->run(x, plane, pixels, panel, panel + 1, wide_.get(), pixels);
+        apply(planes, weights.channel_of(panel, s), weights.channel_of(panel + 1, s), to);
       }
     }
 
@@ -243,7 +238,7 @@ class Together {
   const SeparableBlock& block_;
   const ConvSizes& s_;
   std::optional<PointwiseBand> expand_, project_;
-  int64_t at_once_ = 0, widened_ = 0;  // panels of channels, and their channels
+  int64_t widened_ = 0;  // channels of a panel, which are made at once
   int64_t bands_ = 1;
 };
 
