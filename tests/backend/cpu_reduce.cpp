@@ -208,6 +208,48 @@ TEST_CASE("Cpu: a product leaves the range only where the product in order does"
   }
 }
 
+TEST_CASE("Cpu: products far out of the range are 0 or infinity, with their sign") {
+  const double inf = std::numeric_limits<double>::infinity();
+  at_every_target([&] {
+    for (const DType dtype : {f32, f64}) {
+      CAPTURE(to_string(dtype));
+      const auto product = [&](const std::vector<double>& values) {
+        const auto n = static_cast<int64_t>(values.size());
+        return values_of(CpuOps::float_prod(tensor(values, {1, n}, dtype), {1}, false))[0];
+      };
+      for (const size_t n : {3000, 3001, 20011}) {
+        CAPTURE(n);
+        for (const double size : {0.3, 5.0}) {
+          const double expected = size < 1 ? 0.0 : inf;
+          std::vector<double> values(n, size);
+          CHECK(product(values) == expected);
+          values[n / 2] = -size;
+          CHECK(product(values) == -expected);
+          CHECK(std::signbit(product(values)));
+          values[n - 1] = -size;
+          CHECK(product(values) == expected);
+          CHECK_FALSE(std::signbit(product(values)));
+          values[n - 1] = std::numeric_limits<double>::quiet_NaN();
+          CHECK(std::isnan(product(values)));
+          values[n - 1] = inf;  // 0 times infinity, in order: after it is 0
+          CHECK((size < 1 ? std::isnan(product(values)) : product(values) == -inf));
+          values[n - 1] = 0.0;  // the numbers are finite
+          CHECK(product(values) == 0.0);
+          CHECK(std::signbit(product(values)));
+        }
+        // Subnormal numbers beside large ones: 2^-140 2^140 of float, 2^-1060 2^1060 of double.
+        std::vector<double> even(n, 1.0);
+        for (size_t i = 0; i + 21 < n; i += 21) {
+          const int exponent = dtype == f32 ? 140 : 1060;
+          even[i] = std::ldexp(1.0, -exponent);
+          for (size_t k = 1; k <= 20; ++k) even[i + k] = std::ldexp(1.0, exponent / 20);
+        }
+        CHECK(product(even) == 1.0);
+      }
+    }
+  });
+}
+
 TEST_CASE("Cpu: reductions of nothing, and of dims of size 1, are fresh tensors") {
   const HostHandle empty = CpuOps::float_empty({0, 3}, f32, Device());
   CHECK(values_of(CpuOps::float_sum(empty, {0}, false)) == std::vector<double>{0, 0, 0});

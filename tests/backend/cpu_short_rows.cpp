@@ -50,6 +50,7 @@ void check_floats(const HostHandle& x, int dim) {
   check_close(CpuOps::float_prod(x, {dim}, false), Reference::float_prod(x, {dim}, false),
               tolerance);
   check_close(CpuOps::float_amax(x, {dim}, false), Reference::float_amax(x, {dim}, false), 0.0);
+  check_close(CpuOps::float_amin(x, {dim}, false), Reference::float_amin(x, {dim}, false), 0.0);
   check_close(CpuOps::float_cumsum(x, dim), Reference::float_cumsum(x, dim), tolerance);
   check_close(CpuOps::float_cumprod(x, dim), Reference::float_cumprod(x, dim), tolerance);
   check_close(CpuOps::float_logcumsumexp(x, dim), Reference::float_logcumsumexp(x, dim), tolerance);
@@ -81,6 +82,11 @@ void each_shape(F&& f) {
     f(Shape{7, n}, 1);     // short rows
     f(Shape{45, n}, 0);    // few columns
     f(Shape{3, 5, n}, 1);  // both
+    if (n > 9) continue;
+    // As many as are read side by side, and some more.
+    f(Shape{75, n}, 1);
+    f(Shape{139, n}, 0);
+    f(Shape{2, 70, n}, 1);
   }
 }
 

@@ -18,6 +18,10 @@ namespace {
 constexpr int64_t kArgColumns = 128;
 
 template <class T>
+constexpr bool kHasArgKernels = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                                std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+
+template <class T>
 bool is_nan(T v) {
   return v != v;
 }
@@ -68,12 +72,19 @@ int64_t best_in_row(const T* row, int64_t n, bool largest) {
 }
 
 template <class T>
+void best_in_rows(const T* x, int64_t n, int64_t rows, int64_t* out, bool largest) {
+  if constexpr (kHasArgKernels<T>) {
+    if (n <= kShortArgRow) return arg_kernels_of<T>().short_rows(x, n, rows, out, largest);
+  }
+  for (int64_t r = 0; r < rows; ++r) out[r] = best_in_row(x + r * n, n, largest);
+}
+
+template <class T>
 void best_in_columns(const T* x, int64_t n, int64_t step, int64_t columns, int64_t* out,
                      bool largest) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
+  if constexpr (kHasArgKernels<T>) {
     if (n <= std::numeric_limits<int32_t>::max()) {
-      return best_in_columns_kernel<T>()(x, n, step, columns, out, largest);
+      return arg_kernels_of<T>().columns(x, n, step, columns, out, largest);
     }
   }
   T best[kArgColumns];
@@ -102,7 +113,7 @@ void find_best(const HostTensor& x, int dim, bool largest, int64_t* out) {
   const int64_t n = shape.rank() == 0 ? 1 : shape[dim];
   if (inner == 1) {
     parallel_for(outer, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) out[o] = best_in_row(values + o * n, n, largest);
+      best_in_rows(values + begin * n, n, end - begin, out + begin, largest);
     });
     return;
   }

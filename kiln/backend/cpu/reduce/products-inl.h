@@ -98,32 +98,80 @@ HWY_INLINE double plain_product(const T* x, int64_t n) {
   return product;
 }
 
-// With a 0 and finite numbers the product is 0, whatever the order: returns whether it is.
+// What a row's product is, where a look at the exponents tells: 0 of a 0 and finite numbers, and 0
+// or infinity of numbers whose product is far out of the range of double. The order is no matter
+// then.
 template <class T>
-HWY_NOINLINE bool is_zero_product(const T* HWY_RESTRICT x, int64_t n, double* product) {
+HWY_NOINLINE bool is_told_by_exponents(const T* HWY_RESTRICT x, int64_t n, double* product) {
   const Tag<T> d;
+  const hn::RebindToSigned<Tag<T>> di;
+  using Bits = hn::TFromD<decltype(di)>;
+  constexpr int kFractionBits = std::numeric_limits<T>::digits - 1;
+  constexpr Bits kSign = std::numeric_limits<Bits>::min();
+  constexpr Bits kInfinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto zero = hn::FirstN(d, 0), nonfinite = zero;
-  auto signs = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto v = hn::LoadU(d, x + i);
-    zero = hn::Or(zero, hn::Eq(v, hn::Zero(d)));
-    nonfinite = hn::Or(nonfinite, hn::Not(hn::Eq(hn::Sub(v, v), hn::Zero(d))));
-    signs = hn::Xor(signs, v);
+  const auto magnitude = hn::Set(di, static_cast<Bits>(~kSign));
+  auto least = magnitude, most = hn::Zero(di), signs = hn::Zero(di);
+  int64_t sum = 0;  // of the exponents with their bias
+  HWY_ALIGN Bits each[hn::MaxLanes(d)];
+  // Some at a time, so that the sums of lanes stay in range.
+  constexpr int64_t kAtOnce = int64_t{1} << 20;
+  const int64_t whole = n / lanes * lanes;
+  for (int64_t i = 0; i < whole;) {
+    auto exponents = hn::Zero(di);
+    for (const int64_t end = std::min(whole, i + kAtOnce * lanes); i < end; i += lanes) {
+      const auto bits = hn::BitCast(di, hn::LoadU(d, x + i));
+      const auto size = hn::And(bits, magnitude);
+      least = hn::Min(least, size);
+      most = hn::Max(most, size);
+      signs = hn::Xor(signs, bits);
+      exponents = hn::Add(exponents, hn::ShiftRight<kFractionBits>(size));
+    }
+    hn::Store(exponents, di, each);
+    for (int64_t k = 0; k < lanes; ++k) sum += each[k];
   }
-  bool has_zero = !hn::AllFalse(d, zero), finite = hn::AllFalse(d, nonfinite);
-  HWY_ALIGN T all[hn::MaxLanes(d)];
-  hn::Store(signs, d, all);
-  bool negative = false;
-  for (int64_t k = 0; k < lanes; ++k) negative ^= std::signbit(all[k]);
-  for (; i < n; ++i) {
-    has_zero |= x[i] == T(0);
-    finite &= x[i] - x[i] == T(0);
-    negative ^= std::signbit(x[i]);
+  Bits rest_least = ~kSign, rest_most = 0, rest_signs = 0;
+  for (int64_t i = whole; i < n; ++i) {
+    const auto bits = std::bit_cast<Bits>(x[i]);
+    const auto size = static_cast<Bits>(bits & ~kSign);
+    rest_least = std::min(rest_least, size);
+    rest_most = std::max(rest_most, size);
+    rest_signs ^= bits;
+    sum += size >> kFractionBits;
   }
-  *product = negative ? -0.0 : 0.0;
-  return has_zero && finite;
+  const auto of_all = [&](hn::Vec<decltype(di)> v, Bits all, auto f) HWY_ATTR {
+    hn::Store(v, di, each);
+    for (int64_t k = 0; k < lanes; ++k) all = f(all, each[k]);
+    return all;
+  };
+  const auto smaller_of = [](Bits one, Bits other) { return std::min(one, other); };
+  const auto larger_of = [](Bits one, Bits other) { return std::max(one, other); };
+  const auto sign_of_both = [](Bits one, Bits other) { return one ^ other; };
+  const Bits smallest = of_all(least, rest_least, smaller_of);
+  if (of_all(most, rest_most, larger_of) >= kInfinity) return false;
+  const bool negative = of_all(signs, rest_signs, sign_of_both) < 0;
+  // The product lies between 2^sum and 2^(sum + n): from above also that of subnormal numbers.
+  sum -= n * (std::numeric_limits<T>::max_exponent - 1);
+  const bool is_zero = smallest == 0 || sum + n < -1100;
+  const bool is_infinite = sum > 1100 && smallest >= (Bits{1} << kFractionBits);
+  if (!is_zero && !is_infinite) return false;
+  *product =
+      std::copysign(is_zero ? 0.0 : std::numeric_limits<double>::infinity(), negative ? -1.0 : 1.0);
+  return true;
+}
+
+// Whether long rows that go on as they begin leave the range of double.
+template <class T>
+HWY_INLINE bool seems_out_of_range(const T* x, int64_t n) {
+  constexpr int64_t kSeen = 256;
+  if (n < 8 * kSeen) return false;
+  int64_t exponent = 0;
+  for (int64_t i = 0; i < kSeen; ++i) {
+    if (!(x[i] - x[i] == T(0)) || x[i] == T(0)) return true;
+    exponent += std::ilogb(x[i]);
+  }
+  // (Cut off exponents are half too small.)
+  return std::abs(exponent + kSeen / 2) * (n / kSeen) > 2000;
 }
 
 // Chains of at most five floats, which stay in the range of double.
@@ -253,7 +301,7 @@ HWY_INLINE double product_row(const T* HWY_RESTRICT x, int64_t n) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t group = kGroup<T>;
   if (n < 4 * kGroup<float>) return short_product(x, n);
-  if (double zero; is_zero_product(x, n, &zero)) return zero;
+  if (double told; is_told_by_exponents(x, n, &told)) return told;
   auto a = LaneProducts::one();
   auto b = a;
   auto c = a;
@@ -323,12 +371,12 @@ HWY_INLINE void few_products(const T* HWY_RESTRICT x, int64_t count, double* HWY
 template <class T>
 void product_rows(const T* x, int64_t n, int64_t count, double* out, const double*) {
   const auto of_length = [&](auto length) { few_products<length()>(x, count, out); };
-  if (with_few<7>(n, of_length)) return;
+  if (with_few<8>(n, of_length)) return;
   // Rows that leave the range, as long ones of numbers around 1 do not, are seen some at a time.
   constexpr int64_t kRows = 16;
   for (int64_t begin = 0; begin < count; begin += kRows) {
     const int64_t end = std::min(count, begin + kRows);
-    if (n >= 4 * kGroup<float>) {
+    if (n >= 4 * kGroup<float> && !seems_out_of_range(x + begin * n, n)) {
       const RangeFlags flags;
       // The flags are set between the two barriers: loads stay behind the first, the stores of
       // results before the second.

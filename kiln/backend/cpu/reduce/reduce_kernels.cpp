@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "kiln/backend/cpu/few.h"
 #include "kiln/backend/cpu/kernel_table.h"
 
 // clang-format off
@@ -15,6 +16,7 @@
 #include "kiln/backend/cpu/loops-inl.h"
 #include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/reduce/products-inl.h"
+#include "kiln/backend/cpu/reduce/short_rows-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -134,9 +136,6 @@ HWY_INLINE double sum_row(const T* HWY_RESTRICT x, int64_t n, T shift_value) {
   }
   return total;
 }
-
-// Rows of so few elements that the sum of a vector's lanes would be most of the work.
-constexpr int kShortRow = 8;
 
 template <class Step, int kLength, class T>
 void sum_short_rows(const T* HWY_RESTRICT x, int64_t count, double* HWY_RESTRICT out) {
@@ -333,11 +332,6 @@ HWY_INLINE T extreme_row(const T* HWY_RESTRICT x, int64_t n) {
   return hn::GetLane(Step::over_lanes(d, best));
 }
 
-template <class Step, class T>
-void extreme_rows(const T* x, int64_t n, int64_t count, T* out, const double*) {
-  for (int64_t r = 0; r < count; ++r) out[r] = extreme_row<Step, T>(x + r * n, n);
-}
-
 // The extreme of both, NaN where one is.
 template <class Step, class D>
 HWY_INLINE hn::Vec<D> either(D d, hn::Vec<D> a, hn::Vec<D> b) {
@@ -345,38 +339,96 @@ HWY_INLINE hn::Vec<D> either(D d, hn::Vec<D> a, hn::Vec<D> b) {
   return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, best));
 }
 
-template <class Step, class T>
-void extreme_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
-                     T* HWY_RESTRICT out, const double*) {
+template <class Step, int kLength, class T>
+void extreme_short_rows(const T* HWY_RESTRICT x, int64_t count, T* HWY_RESTRICT out) {
   const Tag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t whole = columns / lanes * lanes;
-  for (int64_t c = 0; c < columns; ++c) out[c] = x[c];
-  int64_t r = 1;
+  int64_t r = 0;
+  for (; r + lanes <= count; r += lanes) {
+    hn::Vec<decltype(d)> column[kLength];
+    load_rows<kLength>(d, x + r * kLength, column);
+    auto best = column[0];
+    auto nan = hn::IsNaN(best);
+#pragma GCC unroll 8
+    for (int i = 1; i < kLength; ++i) {
+      nan = hn::Or(nan, hn::IsNaN(column[i]));
+      best = Step::of(d, best, column[i]);
+    }
+    const auto none = hn::Set(d, std::numeric_limits<T>::quiet_NaN());
+    hn::StoreU(hn::IfThenElse(nan, none, best), d, out + r);
+  }
+  for (; r < count; ++r) out[r] = extreme_row<Step, T>(x + r * kLength, kLength);
+}
+
+template <class Step, class T>
+void extreme_rows(const T* x, int64_t n, int64_t count, T* out, const double*) {
+  const auto of_length = [&](auto length) { extreme_short_rows<Step, length()>(x, count, out); };
+  if (with_few<kShortRow>(n, of_length)) return;
+  for (int64_t r = 0; r < count; ++r) out[r] = extreme_row<Step, T>(x + r * n, n);
+}
+
+// Rows that follow one another `step` apart, each with `width` columns: their extremes, and those
+// of what `best` holds.
+template <class Step, class T>
+HWY_INLINE void extreme_of_rows(const T* HWY_RESTRICT x, int64_t rows, int64_t width, int64_t step,
+                                T* HWY_RESTRICT best) {
+  const Tag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole = width / lanes * lanes;
+  const auto last = hn::FirstN(d, static_cast<size_t>(width - whole));
+  // f(load, store, where) for each vector of columns.
+  const auto each = [&](const auto& f) HWY_ATTR {
+    for (int64_t c = 0; c < whole; c += lanes) {
+      f([&](const T* at) HWY_ATTR { return hn::LoadU(d, at + c); },
+        [&](hn::Vec<Tag<T>> v) HWY_ATTR { hn::StoreU(v, d, best + c); });
+    }
+    if (whole == width) return;
+    f([&](const T* at) HWY_ATTR { return masked_load(last, d, at + whole); },
+      [&](hn::Vec<Tag<T>> v) HWY_ATTR { masked_store(v, last, d, best + whole); });
+  };
+  int64_t r = 0;
   for (; r + 4 <= rows; r += 4) {
     const T* row = x + r * step;
-    for (int64_t c = 0; c < whole; c += lanes) {
-      const auto so_far = hn::LoadU(d, out + c);
-      const auto v0 = hn::LoadU(d, row + c);
-      const auto v1 = hn::LoadU(d, row + step + c);
-      const auto v2 = hn::LoadU(d, row + 2 * step + c);
-      const auto v3 = hn::LoadU(d, row + 3 * step + c);
+    each([&](const auto& load, const auto& store) HWY_ATTR {
+      const auto so_far = load(best);
+      const auto v0 = load(row);
+      const auto v1 = load(row + step);
+      const auto v2 = load(row + 2 * step);
+      const auto v3 = load(row + 3 * step);
       const auto nan = hn::Or(hn::Or(hn::IsNaN(v0), hn::IsNaN(v1)),
                               hn::Or(hn::Or(hn::IsNaN(v2), hn::IsNaN(v3)), hn::IsNaN(so_far)));
-      const auto best = Step::of(d, so_far, Step::of(d, Step::of(d, v0, v1), Step::of(d, v2, v3)));
-      hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<T>::quiet_NaN()), best), d,
-                 out + c);
-    }
-    for (int64_t c = whole; c < columns; ++c) {
-      for (int64_t k = 0; k < 4; ++k) out[c] = Step::combine(out[c], row[k * step + c]);
-    }
+      const auto of_all =
+          Step::of(d, so_far, Step::of(d, Step::of(d, v0, v1), Step::of(d, v2, v3)));
+      store(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<T>::quiet_NaN()), of_all));
+    });
   }
   for (; r < rows; ++r) {
     const T* row = x + r * step;
-    for (int64_t c = 0; c < whole; c += lanes) {
-      hn::StoreU(either<Step>(d, hn::LoadU(d, out + c), hn::LoadU(d, row + c)), d, out + c);
-    }
-    for (int64_t c = whole; c < columns; ++c) out[c] = Step::combine(out[c], row[c]);
+    each([&](const auto& load, const auto& store)
+             HWY_ATTR { store(either<Step>(d, load(best), load(row))); });
+  }
+}
+
+template <class Step, class T>
+void extreme_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
+                     T* HWY_RESTRICT out, const double*) {
+  const int64_t merged = merged_rows(columns, step);
+  if (merged == 1 || rows < 2 * merged) {
+    std::copy_n(x, columns, out);
+    extreme_of_rows<Step, T>(x + step, rows - 1, columns, step, out);
+    return;
+  }
+  alignas(64) T best[kReduceColumns];
+  const int64_t width = merged * columns, wide_rows = rows / merged;
+  std::copy_n(x, width, best);
+  extreme_of_rows<Step, T>(x + width, wide_rows - 1, width, width, best);
+  const int64_t rest = rows - wide_rows * merged;
+  if (rest > 0) {
+    extreme_of_rows<Step, T>(x + wide_rows * width, 1, rest * columns, width, best);
+  }
+  std::copy_n(best, columns, out);
+  for (int64_t k = columns; k < width; ++k) {
+    out[k % columns] = Step::combine(out[k % columns], best[k]);
   }
 }
 
