@@ -59,6 +59,24 @@ TEST_CASE("matmul: larger than the packed blocks") {
   });
 }
 
+TEST_CASE("matmul: many rows from memory times few columns") {
+  struct Size {
+    int64_t m, n, k;
+  };
+  at_every_target([] {
+    for (const auto& [m, n, k] : {Size{8200, 33, 40}, Size{2700, 48, 101}, Size{950, 17, 300},
+                                  Size{150, 50, 2000}, Size{70000, 20, 5}}) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        const HostHandle a = random_tensor({m, k}, dtype, 1);
+        const HostHandle b = random_tensor({k, n}, dtype, 2);
+        check_product(a, b);
+        check_product(stored_transposed(a), b);
+        check_product(a, stored_transposed(b));
+      }
+    }
+  });
+}
+
 TEST_CASE("matmul: few rows times a transposed matrix") {
   at_every_target([] {
     for (const DType dtype : {DType::f32, DType::f64}) {
@@ -233,9 +251,9 @@ TEST_CASE("linear_activation: the bits of linear, the activation and the sum one
     int64_t m, n, k;
   };
   // Vectors, few rows, tiles; both operands packed, one, none; several runs of k; no k at all.
-  const Size sizes[] = {{1, 70, 33},     {9, 1, 40},    {2, 40, 64},    {30, 17, 40},
-                        {64, 300, 100},  {7, 5, 0},     {40, 700, 300}, {300, 40, 200},
-                        {33, 600, 2100}, {128, 530, 64}};
+  const Size sizes[] = {{1, 70, 33},     {9, 1, 40},     {2, 40, 64},    {30, 17, 40},
+                        {64, 300, 100},  {7, 5, 0},      {40, 700, 300}, {300, 40, 200},
+                        {33, 600, 2100}, {128, 530, 64}, {8300, 40, 33}};
   const auto check = [&](const Size& size, DType dtype) {
     const HostHandle x = random_tensor({size.m, size.k}, dtype, 1);
     const HostHandle w = random_tensor({size.n, size.k}, dtype, 2);

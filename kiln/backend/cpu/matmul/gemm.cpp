@@ -4,6 +4,7 @@
 
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_without_tiles.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
@@ -45,8 +46,9 @@ template <class T>
 struct Plan {
   bool pack_a;
   bool pack_b;
+  bool reads_far;   // whether rows of A are read from memory, and not packed
   int64_t rows;     // of a row panel
-  int64_t a_block;  // rows packed at once, a multiple of `rows`
+  int64_t a_block;  // rows packed or read at once, a multiple of `rows`
   int64_t b_block;  // columns packed at once, a multiple of the panel's columns
 };
 
@@ -68,9 +70,13 @@ Plan<T> make_plan(const Gemm<T>& g, const GemmKernels<T>& kernels) {
   plan.pack_a = plan.pack_a || (plan.pack_b && g.n >= 12 * kernels.columns);
   const bool adjacent = plan.pack_a || g.a.row == 1;
   plan.rows = panel_rows(g.m, adjacent ? kernels.max_rows : kernels.max_strided_rows);
-  plan.a_block = !plan.pack_a
-                     ? g.m
-                     : std::max<int64_t>(kPackedABytes / size / depth / plan.rows, 1) * plan.rows;
+  plan.reads_far = !plan.pack_a && is_far_stream<T>(g.m * depth);
+  // Rows that are read where they lie are met by each panel of columns, and what they give is
+  // finished, while they are in the second-level cache.
+  const int64_t of_row = plan.pack_a ? depth : (depth + std::min(g.n, kFinishColumns)) / 2;
+  plan.a_block = plan.pack_a || plan.reads_far
+                     ? std::max<int64_t>(kPackedABytes / size / of_row / plan.rows, 1) * plan.rows
+                     : g.m;
   plan.b_block =
       !plan.pack_b
           ? round_up(g.n, kernels.columns)
@@ -111,6 +117,8 @@ class TileMultiplier {
   void run() const {
     GemmBlock<T> block;
     block.rows = plan_.rows;
+    block.far_rows = plan_.reads_far;
+    block.far_results = is_far_stream<T>(g_.m * g_.n);
     block.c_row = g_.c_row;
     for (int64_t p = 0; p < g_.k; p += block.k) {
       block.k = depth_of_run(g_.k - p);

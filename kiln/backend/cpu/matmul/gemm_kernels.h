@@ -47,10 +47,12 @@ struct GemmBlock {
   int64_t a_panel = 0, a_row = 0, a_step = 0;
   int64_t rows =
       0;  // of a row panel; at most GemmKernels::max_rows, or max_strided_rows unless a_row == 1
+  bool far_rows = false;  // whether rows of A come from memory, as they lie there (prefetch.h)
   const T* b = nullptr;
   int64_t b_panel = 0, b_step = 0;
   T* c = nullptr;
   int64_t c_row = 0;
+  bool far_results = false;        // whether C goes to memory
   bool accumulate = false;         // C += A B
   const T* row_bias = nullptr;     // [m], added at the end
   const T* column_bias = nullptr;  // [n]

@@ -45,10 +45,12 @@ struct Tile {
   int64_t c_row;
   int64_t columns;  // valid ones, in (lanes * (kVectors - 1), lanes * kVectors]
   bool accumulate;
+  bool fetches_c;
   const T* row_bias;
   const T* column_bias;
   const TileActivation<T>* in_tile;
   const Ahead<T>* ahead;  // of this tile, or null
+  const T* next_rows;     // of A, of the next tile, where they come from memory; or null
 };
 
 template <int kRows, int kVectors, class T, class V>
@@ -135,7 +137,7 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
   const int64_t a_row = kAdjacent ? 1 : tile.a_row;
   const int64_t a_step = tile.a_step;
   const int64_t b_step = tile.b_step;
-  if (tile.k >= 64) {  // C is on its way while p runs
+  if (tile.fetches_c) {  // it is on its way while p runs
     const T* c = tile.c;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i, c += tile.c_row) {
@@ -162,6 +164,18 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
       done = tile.ahead->task == AheadTask::fetch
                  ? fetch_meanwhile(*tile.ahead, tile.k, add_products)
                  : copy_meanwhile(*tile.ahead, tile.k, add_products);
+    }
+  }
+  if constexpr (!kAdjacent) {
+    if (tile.next_rows != nullptr) {
+      constexpr int64_t kLine = 64 / sizeof(T);
+      const T* from = tile.next_rows;
+      for (; done + kLine <= tile.k; done += kLine, from += kLine) {
+        const T* line = from;
+#pragma GCC unroll 16
+        for (int i = 0; i < kRows; ++i, line += a_row) fetch_ahead<false>(line);
+        add_products(kLine);
+      }
     }
   }
   add_products(tile.k - done);
@@ -271,6 +285,7 @@ void block_product(const GemmBlock<T>& block) {
   tile.b_step = block.b_step;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
+  tile.fetches_c = block.k >= 64 || block.far_results;
   tile.in_tile = block.in_tile;
   const int64_t ahead_tiles = block.ahead.tiles * block.ahead.parts;
   int64_t tiles = 0;
@@ -292,8 +307,13 @@ void block_product(const GemmBlock<T>& block) {
     tile.column_bias = block.column_bias == nullptr ? nullptr : block.column_bias + j;
     tile.a = block.a;
     const TileProduct<T> product = find_tile_product<T>(adjacent, vectors, block.rows);
+    const bool fetches = block.far_rows && !adjacent && block.a_step == 1 && j == 0;
     int64_t i = 0;
-    for (; i + block.rows <= block.m; i += block.rows, tile.a += block.a_panel) run(product, i, j);
+    for (; i + block.rows <= block.m; i += block.rows, tile.a += block.a_panel) {
+      tile.next_rows = fetches ? tile.a + block.a_panel : nullptr;
+      run(product, i, j);
+    }
+    tile.next_rows = nullptr;
     if (i < block.m) run(find_tile_product<T>(adjacent, vectors, block.m - i), i, j);
   }
 }
