@@ -71,6 +71,36 @@ TEST_CASE("Cpu: broadcasting in every combination of inner and outer dims") {
   }
 }
 
+TEST_CASE("Cpu: an operand that is one row for all rows") {
+  at_every_target([] {
+    for (const int64_t columns : {2, 3, 16, 17, 64, 127, 128, 129}) {
+      for (const int64_t rows : {7, 8, 9, 70, 4000}) {
+        if (rows * columns > 300 * 1000) continue;
+        CAPTURE(rows);
+        CAPTURE(columns);
+        for (const DType dtype : {f32, f64, bf16}) {
+          const HostHandle x = random_tensor({rows, columns}, dtype, 1);
+          const HostHandle row = random_tensor({columns}, dtype, 2);
+          const HostHandle number = random_tensor({1, 1}, dtype, 3);
+          const HostHandle mask = CpuOps::float_lower_scalar(row, 0.1);
+          check_close(CpuOps::float_sub(x, row), Reference::float_sub(x, row), 0.0);
+          check_close(CpuOps::float_sub(row, x), Reference::float_sub(row, x), 0.0);
+          check_close(CpuOps::float_lower(row, x), Reference::float_lower(row, x), 0.0);
+          check_close(CpuOps::float_mask_where(x, mask, row),
+                      Reference::float_mask_where(x, mask, row), 0.0);
+          check_close(CpuOps::float_mask_where(number, mask, x),
+                      Reference::float_mask_where(number, mask, x), 0.0);
+          const HostHandle want = Reference::float_mul(x, row);
+          check_close(CpuOps::float_mul(random_tensor({rows, columns}, dtype, 1), row), want, 0.0);
+          const HostHandle changed = random_tensor({rows, columns}, dtype, 1);
+          CpuOps::float_mul(Arg<HostHandle>::in_place(changed), row);
+          check_close(changed, want, 0.0);
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("Cpu: strided operands") {
   for (const Shape& shape : {Shape{7, 9}, Shape{2, 3, 5}, Shape{300, 300}, Shape{40, 1, 33}}) {
     CAPTURE(to_string(shape));

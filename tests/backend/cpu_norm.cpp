@@ -84,6 +84,7 @@ TEST_CASE("batch_norm: planes of every length, gradients, inference") {
     for (const DType dtype : {DType::f32, DType::f64}) {
       for (const Shape& shape :
            {Shape{4, 3, 5, 5}, Shape{2, 5, 16, 17}, Shape{7, 3}, Shape{65, 9}, Shape{3, 2, 4},
+            Shape{700, 5}, Shape{300, 70}, Shape{257, 300}, Shape{513, 1}, Shape{1, 6},
             Shape{1, 3, 4, 1}, Shape{2, 2, 70, 70}, Shape{2, 3, 1, 2, 9}, Shape{1, 1, 1}}) {
         check_batch_norm(shape, dtype);
       }
@@ -123,7 +124,8 @@ TEST_CASE("norms: a mean that is large beside the spread") {
     check_close(std::get<2>(got), std::get<2>(want), 2e-6);
   };
   at_every_target([&] {
-    for (const Shape& shape : {Shape{3, 4, 7}, Shape{3, 2, 40, 40}, Shape{2, 2, 10007}}) {
+    for (const Shape& shape :
+         {Shape{3, 4, 7}, Shape{3, 2, 40, 40}, Shape{2, 2, 10007}, Shape{700, 6, 1}}) {
       CAPTURE(to_string(shape));
       HostHandle x = random_tensor(shape, DType::f32, 1);
       for (int64_t i = 0; i < x->numel(); ++i) {
@@ -185,6 +187,14 @@ TEST_CASE("norms: donated operands, operands with gaps") {
 TEST_CASE("norms: the same bits at any number of threads") {
   const HostHandle x = random_tensor({16, 24, 20, 20}, DType::f32, 1);
   const HostHandle g = random_tensor({16, 24, 20, 20}, DType::f32, 2);
+  const HostHandle rows = random_tensor({3000, 70}, DType::f32, 3);
+  const HostHandle rows_grad = random_tensor({3000, 70}, DType::f32, 4);
+  check_deterministic([&] {
+    const auto [y, mean, var] = Cpu::float_batch_norm(rows, nullptr, nullptr, 1e-5);
+    const auto [dx, dw, db] =
+        Cpu::float_batch_norm_backward(rows_grad, rows, nullptr, mean, var, 1e-5);
+    return std::vector<HostHandle>{y, mean, var, dx, dw, db};
+  });
   check_deterministic([&] {
     const auto [y, mean, var] = Cpu::float_batch_norm(x, nullptr, nullptr, 1e-5);
     const auto [dx, dw, db] = Cpu::float_batch_norm_backward(g, x, nullptr, mean, var, 1e-5);

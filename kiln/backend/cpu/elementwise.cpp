@@ -1,11 +1,13 @@
 #include "kiln/backend/cpu/elementwise.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <utility>
 
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
 #include "kiln/backend/cpu/elementwise/gather.h"
+#include "kiln/backend/cpu/scratch.h"
 #include "kiln/backend/result_layout.h"
 #include "kiln/core/dim_order.h"
 
@@ -20,6 +22,9 @@ constexpr int64_t kSlack = 64;
 // operands that are gathered by whole rows, those shorter than that, or than that where they are
 // converted.
 constexpr int64_t kShortRow = 16, kShortWholeRow = 80, kShortConvertedRow = 128;
+// An operand that is one row for all rows is repeated up to so many elements, where its rows are
+// not longer than that and there are some of them.
+constexpr int64_t kRepeated = 1024, kLongestRepeated = 128, kLeastRepetitions = 8;
 // Elements from which an operand with its dims in another order is copied to row-major order first.
 constexpr int64_t kReorderFrom = 2048;
 
@@ -35,6 +40,7 @@ class Runner {
     stream_ = stream;
     stream_direct_ = stream && op.streams && !converts;
     buffered_ = converts || (stream && !stream_direct_);
+    repeats_ = has_repeated_row();
     rows_ = plan.rank == 1 || plan.inner() >= kShortRow;
     for (int k = 0; k < plan.count; ++k) {
       const Operand& o = plan.operands[k];
@@ -48,7 +54,9 @@ class Runner {
 
   void run(int64_t begin, int64_t end) const {
     Position at(plan_, begin);
-    if (rows_) {
+    if (repeats_) {
+      run_repeated(begin, end - begin);
+    } else if (rows_) {
       run_rows(at, end - begin);
     } else {
       run_gathered(at, end - begin);
@@ -64,6 +72,61 @@ class Runner {
       if (!o.constant && !o.linear && !has_whole_rows(plan_, o)) return false;
     }
     return true;
+  }
+
+  // Whether operands are walked through, are one element, or are one row for all rows.
+  bool has_repeated_row() const {
+    if (plan_.rank != 2 || plan_.inner() > kLongestRepeated || plan_.sizes[0] < kLeastRepetitions)
+      return false;
+    if (!plan_.operands[0].linear) return false;
+    bool repeats = false;
+    for (int k = 1; k < plan_.count; ++k) {
+      const Operand& o = plan_.operands[k];
+      if (o.constant || o.linear) continue;
+      if (o.strides[0] != 0 || o.strides[1] != o.item) return false;
+      repeats = true;
+    }
+    return repeats;
+  }
+
+  static void repeat(const char* row, int64_t bytes, int64_t rows, char* to) {
+    std::memcpy(to, row, static_cast<size_t>(bytes));
+    for (int64_t done = 1; done < rows; done *= 2) {
+      const int64_t more = std::min(done, rows - done);
+      std::memcpy(to + done * bytes, to, static_cast<size_t>(more * bytes));
+    }
+  }
+
+  // Many rows at a time, beside as many copies of the row that is all of an operand's.
+  void run_repeated(int64_t begin, int64_t n) const {
+    const int64_t inner = plan_.inner(), first = begin % inner;
+    const int64_t rows = std::min(kRepeated / inner, n / inner + 1);
+    const Scratch<char> copies((plan_.count - 1) * (rows + 1) * inner * 8);
+    KernelArgs args = start();
+    for (int k = 1; k < plan_.count; ++k) {
+      const Operand& o = plan_.operands[k];
+      if (o.constant) {
+        args.in[k - 1] = o.data;
+        args.scalars |= 1u << (k - 1);
+      } else if (!o.linear) {
+        char* const row = copies.get() + (k - 1) * (rows + 1) * inner * 8;
+        repeat(o.data, inner * o.item, rows + 1, row);
+        args.in[k - 1] = row + first * o.item;
+      }
+    }
+    for (const int64_t end = begin + n; begin < end; begin += args.n) {
+      args.n = std::min(rows * inner, end - begin);
+      args.out = plan_.operands[0].data + begin * plan_.operands[0].item;
+      for (int k = 1; k < plan_.count; ++k) {
+        const Operand& o = plan_.operands[k];
+        if (o.linear && !o.constant) args.in[k - 1] = o.data + begin * o.item;
+      }
+      if (buffered_) {
+        run_buffered(args);
+      } else {
+        op_.kernel(args);
+      }
+    }
   }
 
   void run_rows(Position at, int64_t n) const {
@@ -184,7 +247,8 @@ class Runner {
   bool stream_;         // write past the caches
   bool stream_direct_;  // and the kernel does that itself
   bool buffered_;
-  bool rows_;  // the kernel runs on rows where they lie
+  bool rows_;     // the kernel runs on rows where they lie
+  bool repeats_;  // and on copies of a row
 };
 
 // Whether walking through x in the order of `shape` jumps from cache line to cache line although x

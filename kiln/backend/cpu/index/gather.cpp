@@ -57,6 +57,28 @@ bool visit_short_row(int64_t row, F&& f) {
 }
 
 // to[i] = from[indices[i]] for i < n. False when it gave up.
+// One element of each row of `size`.
+template <class U>
+bool pick_of_rows(const U* from, int64_t size, const int64_t* indices, U* to, int64_t rows,
+                  IndexCheck& check) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4, from += 4 * size) {
+    const int64_t a = indices[r], b = indices[r + 1], c = indices[r + 2], d = indices[r + 3];
+    if (!check.fine(a) || !check.fine(b) || !check.fine(c) || !check.fine(d)) return false;
+    const U first = from[a], second = from[size + b];
+    const U third = from[2 * size + c], fourth = from[3 * size + d];
+    to[r] = first;
+    to[r + 1] = second;
+    to[r + 2] = third;
+    to[r + 3] = fourth;
+  }
+  for (; r < rows; ++r, from += size) {
+    if (!check.fine(indices[r])) return false;
+    to[r] = from[indices[r]];
+  }
+  return true;
+}
+
 template <class U>
 bool pick(const U* from, const int64_t* indices, U* to, int64_t n, IndexCheck& check) {
   int64_t i = 0;
@@ -89,6 +111,12 @@ void gather_aligned(const HostTensor& x, int dim, const HostTensor& index, const
   const auto* indices = index.data_as<const int64_t>();
   U* to = out.data_as<U>();
   if (inner == 1) {
+    if (count == 1) {
+      parallel_for(around.outer, kGrain / 2, [&](int64_t begin, int64_t end) {
+        pick_of_rows(from + begin * slice, slice, indices + begin, to + begin, end - begin, check);
+      });
+      return;
+    }
     // Pieces of rows: there may be one long row, or many short ones.
     parallel_for(around.outer * count, kGrain / 2, [&](int64_t begin, int64_t end) {
       int64_t row = begin / count;

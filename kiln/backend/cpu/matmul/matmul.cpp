@@ -59,6 +59,7 @@ struct Batch {
 
   // How far the matrices of batch element i lie from the first.
   std::pair<int64_t, int64_t> offsets(int64_t i) const {
+    if (shape.rank() == 1) return {i * a[0], i * b[0]};
     int64_t at_a = 0, at_b = 0;
     for (int d = shape.rank() - 1; d >= 0; --d) {
       at_a += i % shape[d] * a[d];
@@ -129,8 +130,9 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
       return;
     }
     // Few and short dot products, as a product alone has them.
-    if (g.m > 1 && g.n == 1 && std::max(g.m, g.k) <= kSmall && g.a.column == 1 && g.b.row == 1 &&
-        g.k > 1) {
+    constexpr int64_t kLongestAlone = 4096;
+    const bool few = g.m == 1 ? g.k <= kLongestAlone : std::max(g.m, g.k) <= kSmall;
+    if (g.n == 1 && few && g.a.column == 1 && g.b.row == 1 && g.k > 1) {
       const auto& dots = cpu::gemm_kernels<T>().dots;
       parallel_for(count, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {

@@ -1,10 +1,11 @@
 // Batch normalization. One channel is one piece of work: its planes are read once from memory, for
-// the statistics, and again from the cache, to normalize them.
+// the statistics, and again from the cache, to normalize them. (Rows of channels: column_norm.h.)
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
 #include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/norm/column_norm.h"
 #include "kiln/backend/cpu/norm/norm_kernels.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/core/parallel.h"
@@ -14,7 +15,7 @@ namespace {
 
 using cpu::norm_kernels;
 
-// Planes shorter than this are gathered channel by channel first.
+// Planes shorter than this, but for those of one element, are gathered channel by channel first.
 constexpr int64_t kShortPlane = 16;
 
 // A row-major [N, C, ...] as planes: plane (n, c) starts at (n * C + c) * plane.
@@ -25,6 +26,8 @@ struct Planes {
     for (int d = 2; d < shape.rank(); ++d) plane *= shape[d];
   }
   int64_t count() const { return batch * plane; }  // elements of a channel
+  bool has_rows_of_channels() const { return plane == 1 && batch > 0 && channels > 0; }
+  cpu::ChannelRows rows() const { return {batch, channels}; }
   int64_t channels_per_piece() const {
     return std::max<int64_t>(kGrain / std::max<int64_t>(count(), 1), 1);
   }
@@ -38,7 +41,7 @@ struct Planes {
 // [N, C, ...] <-> [1, C, N, ...]: the same channels, in planes N times as long.
 bool has_short_planes(const Shape& shape) {
   const Planes planes(shape);
-  return planes.plane < kShortPlane && planes.batch > 1;
+  return planes.plane < kShortPlane && planes.batch > 1 && !planes.has_rows_of_channels();
 }
 
 HostHandle swap_first_two(const HostHandle& x) {
@@ -64,6 +67,9 @@ HostHandle scatter_channels(const HostHandle& x) {
 template <class T>
 void run_batch_norm(const Planes& p, const T* x, const T* weight, const T* bias, double eps, T* y,
                     T* mean, T* var) {
+  if (p.has_rows_of_channels()) {
+    return cpu::batch_norm_of_rows(p.rows(), x, weight, bias, eps, y, mean, var);
+  }
   const auto& kernels = norm_kernels<T>();
   parallel_for(p.channels, p.channels_per_piece(), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
@@ -88,6 +94,10 @@ template <class T>
 void run_batch_norm_backward(const Planes& p, const T* g, const T* x, const T* weight,
                              const T* mean, const T* var, double eps, T* dx, T* weight_grad,
                              T* bias_grad) {
+  if (p.has_rows_of_channels()) {
+    return cpu::batch_norm_of_rows_backward(p.rows(), g, x, weight, mean, var, eps, dx, weight_grad,
+                                            bias_grad);
+  }
   const auto& kernels = norm_kernels<T>();
   const auto count = static_cast<double>(p.count());
   parallel_for(p.channels, p.channels_per_piece(), [&](int64_t begin, int64_t end) {
@@ -114,6 +124,9 @@ void run_batch_norm_backward(const Planes& p, const T* g, const T* x, const T* w
 template <class T>
 void run_batch_norm_inference(const Planes& p, const T* x, const T* mean, const T* var,
                               const T* weight, const T* bias, double eps, T* y) {
+  if (p.has_rows_of_channels()) {
+    return cpu::batch_norm_of_rows_inference(p.rows(), x, mean, var, weight, bias, eps, y);
+  }
   const auto& kernels = norm_kernels<T>();
   const int64_t planes = p.batch * p.channels;
   parallel_for(planes, std::max<int64_t>(kGrain / std::max<int64_t>(p.plane, 1), 1),
