@@ -43,9 +43,9 @@ TEST_CASE("matmul: larger than the packed blocks") {
     int64_t m, n, k;
   };
   at_every_target([] {
-    for (const auto& [m, n, k] :
-         {Size{130, 70, 1030}, Size{37, 1100, 300}, Size{600, 40, 513}, Size{3, 5, 2000},
-          Size{256, 256, 256}, Size{128, 512, 512}, Size{60, 2600, 20}}) {
+    for (const auto& [m, n, k] : {Size{130, 70, 1030}, Size{37, 1100, 300}, Size{600, 40, 513},
+                                  Size{3, 5, 2000}, Size{256, 256, 256}, Size{128, 512, 512},
+                                  Size{60, 2600, 20}, Size{100, 90, 2100}, Size{15, 128, 1025}}) {
       for (const DType dtype : {DType::f32, DType::f64}) {
         if (dtype == DType::f64 && m * n * k > 16 * 1000 * 1000) continue;
         const HostHandle a = random_tensor({m, k}, dtype, 1);
@@ -292,9 +292,10 @@ TEST_CASE("matmul and linear: the same bits at any number of threads") {
   struct Size {
     int64_t m, n, k;
   };
-  for (const auto& [m, n, k] : {Size{64, 64, 64}, Size{64, 256, 784}, Size{300, 300, 700},
-                                Size{1, 1000, 512}, Size{1000, 1, 512}, Size{2, 700, 900},
-                                Size{4, 2000, 300}, Size{12, 9000, 500}, Size{300, 49, 800}}) {
+  for (const auto& [m, n, k] :
+       {Size{64, 64, 64}, Size{64, 256, 784}, Size{300, 300, 700}, Size{1, 1000, 512},
+        Size{1000, 1, 512}, Size{2, 700, 900}, Size{4, 2000, 300}, Size{12, 9000, 500},
+        Size{300, 49, 800}, Size{100, 90, 3000}, Size{9000, 40, 50}}) {
     const HostHandle a = random_tensor({m, k}, DType::f32, 1);
     const HostHandle b = random_tensor({n, k}, DType::f32, 2);
     const HostHandle bias = random_tensor({n}, DType::f32, 3);

@@ -17,12 +17,10 @@ namespace {
 
 // How far p runs before the sums go to memory: a panel of B of this depth (and the rows of A that
 // meet it) stay in the first two cache levels. The last two runs share what is left evenly.
-constexpr int64_t kDepth = kGemmDepth;
-
-int64_t depth_of_run(int64_t left) {
-  if (left <= kDepth) return left;
-  if (left < 2 * kDepth) return round_up(ceil_div(left, 2), 16);
-  return kDepth;
+int64_t depth_of_run(int64_t left, int64_t most) {
+  if (left <= most) return left;
+  if (left < 2 * most) return round_up(ceil_div(left, 2), 16);
+  return most;
 }
 
 // Bytes of packed B in use at once: some of the third-level cache.
@@ -55,7 +53,7 @@ struct Plan {
 template <class T>
 Plan<T> make_plan(const Gemm<T>& g, const GemmKernels<T>& kernels) {
   Plan<T> plan;
-  const int64_t depth = std::min(g.k, kDepth);
+  const int64_t depth = std::min(g.k, g.depth);
   constexpr int64_t size = sizeof(T);
   // Packing moves k (m + n) elements to make k m n multiply-adds cheaper: it must be used often
   // enough to pay.
@@ -121,7 +119,7 @@ class TileMultiplier {
     block.far_results = is_far_stream<T>(g_.m * g_.n);
     block.c_row = g_.c_row;
     for (int64_t p = 0; p < g_.k; p += block.k) {
-      block.k = depth_of_run(g_.k - p);
+      block.k = depth_of_run(g_.k - p, g_.depth);
       block.accumulate = g_.accumulate || p != 0;
       const bool last = p + block.k == g_.k;
       for (int64_t j = 0; j < g_.n; j += block.n) {
@@ -146,7 +144,7 @@ class TileMultiplier {
   }
 
  private:
-  int64_t most_depth() const { return std::min(g_.k, kDepth); }
+  int64_t most_depth() const { return std::min(g_.k, g_.depth); }
 
   // A block of A times a block of B, which is packed or to be packed, if it is to be at all.
   void multiply_block(GemmBlock<T> block, const MatrixView<T>& a, const MatrixView<T>& b,
@@ -442,7 +440,7 @@ void pack_whole_b(const MatrixView<T>& b, int64_t k, int64_t n, T* to) {
   const GemmKernels<T>& kernels = gemm_kernels<T>();
   const int64_t panels = ceil_div(n, kernels.columns);
   for (int64_t p = 0, depth = 0; p < k; p += depth) {
-    depth = depth_of_run(k - p);
+    depth = depth_of_run(k - p, kGemmDepth);
     T* const run = to + p * panels * kernels.columns;
     for (int64_t panel = 0; panel < panels; ++panel) {  // in order: each writes a little beyond
       const int64_t j = panel * kernels.columns;

@@ -17,8 +17,9 @@ struct MatrixView {
   int64_t column = 0;
 };
 
-// Terms of a sum up to which it is made in one go, without sums that wait in memory.
-inline constexpr int64_t kGemmDepth = 1024;
+// Terms of a sum up to which it is made in one go, without sums that wait in memory; and where few
+// rows meet few columns, which then stay in the cache unpacked while the sums hardly count.
+inline constexpr int64_t kGemmDepth = 1024, kFlatGemmDepth = 256;
 
 // C [m, n] = A [m, k] B [k, n] (+ C) (+ a bias for each row or column), and then, in f32, f64 and
 // where finishes_half(), C = activation(C) (+ residual), while it is in the cache. C is row-major
@@ -46,6 +47,8 @@ struct Gemm {
 
   // No column is left to dot products, which sum in another order than tiles.
   bool only_tiles = false;
+  // How many terms of a sum are added up before it waits in memory. Of a packed B kGemmDepth.
+  int64_t depth = kGemmDepth;
 
   bool has_finish() const { return activation != nullptr || residual != nullptr; }
 };

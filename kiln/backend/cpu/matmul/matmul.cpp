@@ -27,6 +27,8 @@ using cpu::MatrixView;
 // Multiply-adds in a piece of a batch, at least; and in one product that is shared out itself.
 constexpr int64_t kBatchPieceWork = 64 * 1024;
 constexpr int64_t kSharedWork = 4 * 1024 * 1024;
+// Rows and columns of a product in which sums are made in short runs.
+constexpr int64_t kFlat = 128;
 
 // The matrix in the last two dims. A stride that no index multiplies becomes what suits the
 // kernels.
@@ -96,8 +98,10 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
   const Batch batch(x, y);
   const int64_t count = batch.shape.numel();
   if (count == 0 || g.m == 0 || g.n == 0) return;
-  if (batch.is_one_product(g.m, g.a.row)) {
-    g.m *= count;
+  const bool is_one = batch.is_one_product(g.m, g.a.row);
+  if (is_one) g.m *= count;
+  if (std::max(g.m, g.n) <= kFlat && g.k > cpu::kGemmDepth) g.depth = cpu::kFlatGemmDepth;
+  if (is_one) {
     if (g.n == 1 && g.k == 1) {  // a column times a number: as a row, whose neighbours are lanes
       g.n = g.c_row = std::exchange(g.m, 1);
       g.b = {std::exchange(g.a.data, g.b.data), g.n, g.a.row};
