@@ -15,7 +15,7 @@ namespace kiln::cpu {
 namespace {
 
 // Elements that go through buffers at a time: few enough to stay in the first-level cache.
-constexpr int64_t kChunk = 512;
+constexpr int64_t kChunk = 1024;
 // Room after a chunk for what is written beyond it.
 constexpr int64_t kSlack = 64;
 // Rows shorter than this are gathered into chunks rather than given to the kernel one by one; of

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kiln/backend/cpu/copy/copy_kernels.h"
 #include "kiln/backend/cpu/copy/items.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
@@ -14,6 +15,9 @@ namespace {
 
 // Bytes that a piece of a row has on average; shorter ones have loops of their own.
 constexpr int64_t kLeastPiece = 64;
+// Up to so many bytes on average a part's pieces of several rows are copied at once, of rows that
+// have so many bytes together.
+constexpr int64_t kShortPiece = 1024, kRowsAtOnce = 16 * 1024;
 
 // Contiguous parts: each row of the result is one of each part, end to end.
 void cat_rows(std::span<const HostHandle> parts, int dim, const HostTensor& out) {
@@ -33,6 +37,21 @@ void cat_rows(std::span<const HostHandle> parts, int dim, const HostTensor& out)
   auto* to = out.data_as<char>();
   bool stream = should_stream(out.numel() * item) && reinterpret_cast<uintptr_t>(to) % 64 == 0;
   for (const Piece& piece : pieces) stream = stream && piece.end % 64 == 0;
+  const int64_t rows = out.numel() * item / row;
+  if (row <= kShortPiece * static_cast<int64_t>(pieces.size()) && rows > 1) {
+    const int64_t at_once = std::max<int64_t>(kRowsAtOnce / row, 1);
+    parallel_for(rows, std::max<int64_t>(kGrain * 4 / row, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r += at_once) {
+        const int64_t count = std::min(at_once, end - r);
+        for (const Piece& piece : pieces) {
+          const int64_t bytes = piece.end - piece.begin;
+          copy_kernels().copy_rows(piece.from + r * bytes, bytes, to + r * row + piece.begin, row,
+                                   bytes, count, stream);
+        }
+      }
+    });
+    return;
+  }
   parallel_for(out.numel() * item, kGrain * 4, [&](int64_t begin, int64_t end) {
     int64_t r = begin / row;
     int64_t at = begin % row;

@@ -434,6 +434,7 @@ const CopyKernels* copy_table() {
                                         transpose<uint16_t>,
                                         transpose<uint32_t>,
                                         transpose<uint64_t>,
+                                        copy_rows<uint8_t>,
                                         copy_rows<uint16_t>,
                                         copy_rows<uint32_t>,
                                         copy_rows<uint64_t>};

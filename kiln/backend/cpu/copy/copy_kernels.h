@@ -39,6 +39,8 @@ struct CopyKernels {
   // to[r * length + i] = row r's element i, for r < rows, i < length; rows begin `step` bytes
   // apart. The row itself, or, where it repeats, its first element. Up to 64 bytes after the end of
   // `to` are overwritten.
+  void (*rows8)(const void* from, int64_t step, bool repeats, int64_t rows, int64_t length,
+                uint8_t* to);
   void (*rows16)(const void* from, int64_t step, bool repeats, int64_t rows, int64_t length,
                  uint16_t* to);
   void (*rows32)(const void* from, int64_t step, bool repeats, int64_t rows, int64_t length,

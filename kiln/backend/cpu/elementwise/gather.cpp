@@ -53,6 +53,8 @@ void gather_rows(const Plan& plan, const Operand& o, char* from, int64_t step, i
   const int64_t length = plan.inner();
   if (!repeats && step == length * o.item) {
     kernels.copy(from, buffer, rows * step);
+  } else if (o.item == 1) {
+    kernels.rows8(from, step, repeats, rows, length, reinterpret_cast<uint8_t*>(buffer));
   } else if (o.item == 2) {
     kernels.rows16(from, step, repeats, rows, length, reinterpret_cast<uint16_t*>(buffer));
   } else if (o.item == 4) {
@@ -111,7 +113,7 @@ void gather_steps(const Plan& plan, const Operand& o, const char* from, int64_t 
 
 bool has_whole_rows(const Plan& plan, const Operand& o) {
   const int64_t step = o.strides[plan.rank - 1];
-  return o.item > 1 && (step == 0 || step == o.item);
+  return step == 0 || step == o.item;
 }
 
 void gather(const Plan& plan, const Operand& o, Position at, int64_t n, char* buffer) {
