@@ -25,6 +25,9 @@ namespace {
 
 constexpr milliseconds kGentle = std::chrono::seconds(5);
 constexpr milliseconds kLook{20};
+// How long the others have to end by themselves after one failed with status 1: it may have lost
+// the one whose failure is the reason.
+constexpr milliseconds kReason = std::chrono::seconds(2);
 
 volatile std::sig_atomic_t asked_to_end = 0;
 
@@ -114,11 +117,12 @@ void signal_all(const std::vector<pid_t>& running, int signal) {
   for (const pid_t pid : running) ::kill(pid, signal);
 }
 
-// Until all have ended: the status of the first that failed, or 0.
+// Until all have ended: the status of the first that failed, or 0. One that says more than 1 comes
+// before.
 int wait_for_all(std::vector<pid_t>& running) {
   int status = 0;
   bool ending = false;
-  Deadline gentle(milliseconds(0));
+  Deadline gentle(milliseconds(0)), reason(milliseconds(0));
   const auto end = [&](int signal) {
     if (ending) return;
     ending = true;
@@ -135,9 +139,11 @@ int wait_for_all(std::vector<pid_t>& running) {
       }
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
       const int own = got < 0 ? 1 : status_of(wait_status);
-      if (own != 0 && status == 0) status = own;
+      if (own == 0 || ending) continue;
+      if (status == 0) reason = Deadline(kReason);
+      if (status <= 1) status = own;
     }
-    if (status != 0) end(SIGTERM);
+    if (status > 1 || (status == 1 && reason.is_over())) end(SIGTERM);
     if (asked_to_end != 0) {
       if (status == 0) status = 128 + asked_to_end;
       end(asked_to_end);

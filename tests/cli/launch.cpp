@@ -20,6 +20,9 @@ TEST_CASE("kiln launch: processes, their numbers and their output") {
   CHECK(done.err.empty());
   CHECK(kiln::test::read_bytes(folder.path("logs/1.log")) == "1 of 2: -n --help\n");
   CHECK(run_program({"launch", "-n", "3", "sh", "-c", "exit 5"}).status == 5);
+  // The second process ends first, as one does that lost the first.
+  const std::string late = "if [ $RANK = 0 ]; then sleep 0.5; exit 7; fi; exit 1";
+  CHECK(run_program({"launch", "-n", "2", "sh", "-c", late}).status == 7);
   const auto again = run_program(
       {"launch", "--restarts", "2", "sh", "-c", "echo x; exit $((2-TORCHELASTIC_RESTART_COUNT))"});
   CHECK(again.status == 0);
