@@ -271,7 +271,38 @@ def points(dice):
     return "points", specs, call, first if call in smooth and dice.random() < 0.6 else ""
 
 
+def tables(dice):
+    """Many rows of some features: data of tables, nodes of graphs, tokens before they are split up."""
+    n, c, k = size(dice, 1000, 200000), size(dice, 4, 128), size(dice, 3, 128)
+    smooth = (
+        "x + v", "x * w", "x - x.mean(0)", "(x - v) / z", "x.sum(0)", "x.sum(1)", "x.mean(0)", "x.var(0)",
+        "x.norm(dim=1)", "F.normalize(x, dim=1)", "x.softmax(1)", "x.log_softmax(1)", "F.cross_entropy(x, t)",
+        f"F.layer_norm(x, ({c},), z, v)", "F.batch_norm(x, None, None, z, v, True)",
+        "F.batch_norm(x, v, z, v, z, False)", "F.linear(x, m, u)", "F.gelu(F.linear(x, m, u))",
+        "F.relu(F.linear(x, m, u))", "x @ v", "w[:, 0] @ x", "x.t() @ y", "x.t() @ x", "torch.einsum('nc,nc->n', x, y)",
+        "torch.einsum('nc,kc->nk', x, m)", "torch.cat([x, y], 1)", "torch.cat([x, w], 1)", "torch.stack([x, y], 1)",
+        f"x[:, :{c // 2}].contiguous()", "x.t().contiguous()", "x[i]", "x.gather(1, t[:, None])",
+        "F.mse_loss(x, y)", "F.cosine_similarity(x, y)", "x.sigmoid()", "F.silu(x) * y", "torch.where(x > 0, x, y)",
+        "torch.where(w > 0, x, y)", "x.cumsum(0)", "torch.index_add(x, 0, i, y)", "F.embedding(t, x)",
+        "(x - y).square().sum(1)", "x.amax(1)", "x.logsumexp(1)", "F.dropout(x, 0.1)", "x.chunk(2, 1)[0].exp()",
+    )  # fmt: skip
+    others = (
+        "x.argmax(1)", "x.max(1)[0]", "x.topk(3, 1)[0]", "x[x[:, 0] > 0]", "x.argmax(0)", "x.clamp(-1, 1)",
+        "(x > 0).sum(0)", "x.median(1)[0]", "torch.bincount(t)", f"F.one_hot(t, {c})", "x.isnan().any()",
+        "(x > v).any(1)", "x.std(0)", "x.round().to(torch.int32)", "x.to(torch.float64)",
+    )  # fmt: skip
+    call = dice.choice(smooth + others)
+    shapes = {"x": (n, c), "y": (n, c), "v": (c,), "z": f"randn({c}).abs() + 0.5", "w": (n, 1), "m": (k, c), "u": (k,),
+              "t": f"randint({c}, {n})", "i": f"randint({n}, {n})"}  # fmt: skip
+    if not fits(n * c * (c if ".t() @" in call else k), (n, c), (n, k)):
+        return None
+    used = set(re.findall(r"(?<![\w.'])[xyvzwmuti](?![\w'])", call))
+    specs = {name: spec for name, spec in shapes.items() if name in used}
+    first = "x" if "x" in specs else next(iter(specs))
+    return "tables", specs, call, first if call in smooth and dice.random() < 0.5 else ""
+
+
 KINDS = (
     convolution, convolution, product, norm, attention, indexing, moving, layout, layout, transform, integers,
-    integers, points, points,
+    integers, points, points, tables, tables,
 )  # fmt: skip

@@ -22,9 +22,9 @@ struct LaunchOptions {
 // Runs `command` so often, with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR,
 // MASTER_PORT and, where it is not set, OMP_NUM_THREADS: the processors divided by the processes.
 // When one process fails the others are ended: by SIGTERM, after 5 s by SIGKILL. SIGINT and SIGTERM
-// are handed on. Returns 0, or the status of the first that failed (128 + signal; after 1 that of the
-// first that fails with another one within 2 s). Throws ValueError for options out of range, IoError
-// when the program cannot be started.
+// are handed on. Returns 0, or the status of the first that failed (128 + signal; after 1 that of
+// the first that fails with another one within 2 s). Throws ValueError for options out of range,
+// IoError when the program cannot be started.
 int launch(const std::vector<std::string>& command, const LaunchOptions& options);
 
 }  // namespace kiln::distributed

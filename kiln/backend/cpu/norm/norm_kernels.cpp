@@ -61,12 +61,16 @@ HWY_NOINLINE double sum_of_distances(const T* HWY_RESTRICT x, T center, int64_t 
 }
 
 template <class T>
-HWY_INLINE Moments block_moments(const T* x, int64_t n) {
+HWY_INLINE double block_mean(const T* x, int64_t n) {
+  return static_cast<double>(row_sum(x, n)) / static_cast<double>(n);
+}
+
+// `mean` is block_mean(); `squares` are those around that mean, rounded to T.
+template <class T>
+HWY_INLINE Moments settled_moments(const T* x, int64_t n, double mean, double squares) {
   const auto count = static_cast<double>(n);
-  double mean = static_cast<double>(row_sum(x, n)) / count;
-  // Squares around the rounded mean, and what rounding moved taken out again.
+  // What rounding moved is taken out of the squares again.
   const T rounded = static_cast<T>(mean);
-  const double squares = static_cast<double>(squared_distances(x, rounded, n));
   // A sum of large numbers that lie close together loses what tells them apart. Their distances
   // from about the mean are small and have no rounding (Chan, Golub and LeVeque, 1983).
   if (is_narrow(squares, mean, count)) {
@@ -74,6 +78,13 @@ HWY_INLINE Moments block_moments(const T* x, int64_t n) {
   }
   const double gap = mean - static_cast<double>(rounded);
   return {count, mean, std::max(squares - gap * gap * count, 0.0)};
+}
+
+template <class T>
+HWY_INLINE Moments block_moments(const T* x, int64_t n) {
+  const double mean = block_mean(x, n);
+  const T rounded = static_cast<T>(mean);
+  return settled_moments(x, n, mean, static_cast<double>(squared_distances(x, rounded, n)));
 }
 
 template <class T>
@@ -158,20 +169,54 @@ HWY_INLINE void affine_row(const T* x, T mean, T scale, T rest, const T* weight,
   });
 }
 
+// The statistics of a row, and the row by them.
+template <class T>
+HWY_INLINE void layer_norm_row(const T* x, const Moments& m, const T* weight, const T* bias,
+                               int64_t n, T mean, T rstd, T* y) {
+  if (is_narrow(m.squares, m.mean, m.count)) {
+    const double rest = (static_cast<double>(mean) - m.mean) * static_cast<double>(rstd);
+    affine_row<true>(x, mean, rstd, static_cast<T>(rest), weight, bias, n, y);
+  } else {
+    affine_row<false>(x, mean, rstd, T(0), weight, bias, n, y);
+  }
+}
+
+// Rows of a block. Each number of a row waits for the one before; of several rows side by side the
+// processor finds something to do meanwhile.
+template <int kRows, class T>
+HWY_INLINE void layer_norm_rows(const T* x, const T* weight, const T* bias, double eps, int64_t n,
+                                T* y, T* mean, T* rstd) {
+  double means[kRows], squares[kRows];
+  for (int r = 0; r < kRows; ++r) means[r] = block_mean(x + r * n, n);
+  for (int r = 0; r < kRows; ++r) {
+    squares[r] = static_cast<double>(squared_distances(x + r * n, static_cast<T>(means[r]), n));
+  }
+  Moments m[kRows];
+  for (int r = 0; r < kRows; ++r) m[r] = settled_moments(x + r * n, n, means[r], squares[r]);
+  for (int r = 0; r < kRows; ++r) {
+    mean[r] = static_cast<T>(m[r].mean);
+    rstd[r] = static_cast<T>(1.0 / std::sqrt(m[r].squares / m[r].count + eps));
+  }
+  for (int r = 0; r < kRows; ++r) {
+    layer_norm_row(x + r * n, m[r], weight, bias, n, mean[r], rstd[r], y + r * n);
+  }
+}
+
 template <class T>
 void layer_norm(const T* x, const T* weight, const T* bias, double eps, int64_t rows, int64_t n,
                 T* y, T* mean, T* rstd) {
-  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const Moments m = moments(x, n);
-    const auto count = static_cast<double>(n);
-    mean[r] = static_cast<T>(n == 0 ? NAN : m.mean);
-    rstd[r] = static_cast<T>(1.0 / std::sqrt(m.squares / count + eps));
-    if (is_narrow(m.squares, m.mean, count)) {
-      const double rest = (static_cast<double>(mean[r]) - m.mean) * static_cast<double>(rstd[r]);
-      affine_row<true>(x, mean[r], rstd[r], static_cast<T>(rest), weight, bias, n, y);
-    } else {
-      affine_row<false>(x, mean[r], rstd[r], T(0), weight, bias, n, y);
+  constexpr int kTogether = 8;
+  int64_t r = 0;
+  if (n > 0 && n * kTogether <= kBlock) {
+    for (; r + kTogether <= rows; r += kTogether) {
+      layer_norm_rows<kTogether>(x + r * n, weight, bias, eps, n, y + r * n, mean + r, rstd + r);
     }
+  }
+  for (; r < rows; ++r) {
+    const Moments m = moments(x + r * n, n);
+    mean[r] = static_cast<T>(n == 0 ? NAN : m.mean);
+    rstd[r] = static_cast<T>(1.0 / std::sqrt(m.squares / static_cast<double>(n) + eps));
+    layer_norm_row(x + r * n, m, weight, bias, n, mean[r], rstd[r], y + r * n);
   }
 }
 

@@ -175,20 +175,26 @@ void softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
   }
 }
 
-// Some rows at a time, as many as stay in the first-level cache, so that their logarithms are taken
-// together.
+// How many rows are worked on together: they stay in the first-level cache, their logarithms are
+// taken together, and where each number of a row waits for the one before, another row's does not.
+constexpr int64_t kRows = 64;
+
+int64_t rows_of_block(int64_t n) {
+  constexpr int64_t kElements = 4096;
+  return std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kRows);
+}
+
 template <class T>
 void log_softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
   if (are_short<T>(rows, n)) return softmax_short_rows<T, true>(x, y, rows, n);
-  constexpr int64_t kRows = 64, kElements = 4096;
   const hn::ScalableTag<T> d;
   HWY_ALIGN T most[kRows];
   HWY_ALIGN T sums[kRows];
-  const int64_t block = std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kRows);
+  const int64_t block = rows_of_block(n);
   for (int64_t r = 0; r < rows; r += block) {
     const int64_t some = std::min(block, rows - r);
+    for (int64_t i = 0; i < some; ++i) most[i] = row_max(x + (r + i) * n, n);
     for (int64_t i = 0; i < some; ++i) {
-      most[i] = row_max(x + (r + i) * n, n);
       sums[i] = row_sum_exp<T, false>(x + (r + i) * n, most[i], nullptr, n);
     }
     take_logs(sums, some);
@@ -207,7 +213,21 @@ void log_softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
 template <class T>
 void logsumexp_rows(const T* x, T* y, int64_t rows, int64_t n) {
   if (are_short<T>(rows, n)) return logsumexp_short_rows(x, y, rows, n);
-  for (int64_t r = 0; r < rows; ++r) y[r] = row_logsumexp(x + r * n, n);
+  HWY_ALIGN T most[kRows];
+  HWY_ALIGN T sums[kRows];
+  const int64_t block = rows_of_block(n);
+  for (int64_t r = 0; r < rows; r += block) {
+    const int64_t some = std::min(block, rows - r);
+    for (int64_t i = 0; i < some; ++i) most[i] = row_max(x + (r + i) * n, n);
+    for (int64_t i = 0; i < some; ++i) {
+      sums[i] = row_sum_exp<T, false>(x + (r + i) * n, most[i], nullptr, n);
+    }
+    take_logs(sums, some);
+    for (int64_t i = 0; i < some; ++i) {
+      const T sum = most[i] + sums[i];
+      y[r + i] = std::isfinite(sum) ? sum : row_logsumexp(x + (r + i) * n, n);
+    }
+  }
 }
 
 template <class T, bool kLog>
