@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kiln/core/error.h"
 #include "tests/backend/neural_check.h"
@@ -243,14 +244,14 @@ TEST_CASE("Cpu: a donated operand gives its memory, a borrowed one does not") {
   SUBCASE("not when someone else holds the memory") {
     const HostHandle view = host::permute(got, {1, 0});
     const std::vector<double> before = values_of(view);
-    const HostHandle other = CpuOps::float_exp(std::move(got));
+    const HostHandle other = CpuOps::float_exp(std::exchange(got, HostHandle()));
     CHECK(other->data() != memory);
     CHECK(values_of(view) == before);
   }
   SUBCASE("not when the result has another shape or dtype") {
     const HostHandle wide = CpuOps::float_add(random_tensor({6}, f32, 4), b);
     CHECK(wide->shape() == Shape{5, 6});
-    CHECK(CpuOps::float_greater(std::move(got), b)->dtype() == bool_);
+    CHECK(CpuOps::float_greater(std::exchange(got, HostHandle()), b)->dtype() == bool_);
   }
   SUBCASE("both operands are one tensor") {
     HostHandle x = random_tensor({40}, f32, 5);
