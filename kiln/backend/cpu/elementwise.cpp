@@ -121,11 +121,7 @@ class Runner {
         const Operand& o = plan_.operands[k];
         if (o.linear && !o.constant) args.in[k - 1] = o.data + begin * o.item;
       }
-      if (buffered_) {
-        run_buffered(args);
-      } else {
-        op_.kernel(args);
-      }
+      run_piece(args);
     }
   }
 
@@ -149,11 +145,7 @@ class Runner {
         for (int k = 1; k < plan_.count; ++k) {
           args.in[k - 1] = row[k] + from * plan_.operands[k].strides[last];
         }
-        if (buffered_) {
-          run_buffered(args);
-        } else {
-          op_.kernel(args);
-        }
+        run_piece(args);
         at.advance(plan_, args.n);
         n -= args.n;
         if (last == 0) break;
@@ -187,14 +179,18 @@ class Runner {
       }
       args.out = to.linear ? at.address(plan_, to) : out;
       args.n = count;
-      if (buffered_) {
-        run_buffered(args);
-      } else {
-        op_.kernel(args);
-      }
+      run_piece(args);
       if (!to.linear) scatter(plan_, to, at, count, out);
       at.skip(plan_, count);
       n -= count;
+    }
+  }
+
+  void run_piece(const KernelArgs& args) const {
+    if (buffered_) {
+      run_buffered(args);
+    } else {
+      op_.kernel(args);
     }
   }
 

@@ -56,43 +56,24 @@ bool visit_short_row(int64_t row, F&& f) {
   }
 }
 
-// to[i] = from[indices[i]] for i < n. False when it gave up.
-// One element of each row of `size`.
+// to[i] = from[i * step + indices[i]] for i < n: one element of each of n rows, or, with step 0, n
+// elements of one. False when it gave up.
 template <class U>
-bool pick_of_rows(const U* from, int64_t size, const int64_t* indices, U* to, int64_t rows,
-                  IndexCheck& check) {
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4, from += 4 * size) {
-    const int64_t a = indices[r], b = indices[r + 1], c = indices[r + 2], d = indices[r + 3];
-    if (!check.fine(a) || !check.fine(b) || !check.fine(c) || !check.fine(d)) return false;
-    const U first = from[a], second = from[size + b];
-    const U third = from[2 * size + c], fourth = from[3 * size + d];
-    to[r] = first;
-    to[r + 1] = second;
-    to[r + 2] = third;
-    to[r + 3] = fourth;
-  }
-  for (; r < rows; ++r, from += size) {
-    if (!check.fine(indices[r])) return false;
-    to[r] = from[indices[r]];
-  }
-  return true;
-}
-
-template <class U>
-bool pick(const U* from, const int64_t* indices, U* to, int64_t n, IndexCheck& check) {
+[[gnu::always_inline]] inline bool pick(const U* from, int64_t step, const int64_t* indices, U* to,
+                                        int64_t n, IndexCheck& check) {
   int64_t i = 0;
   // Some at a time: fewer tests, and loads that do not wait for stores.
-  for (; i + 4 <= n; i += 4) {
+  for (; i + 4 <= n; i += 4, from += 4 * step) {
     const int64_t a = indices[i], b = indices[i + 1], c = indices[i + 2], d = indices[i + 3];
     if (!check.fine(a) || !check.fine(b) || !check.fine(c) || !check.fine(d)) return false;
-    const U first = from[a], second = from[b], third = from[c], fourth = from[d];
+    const U first = from[a], second = from[step + b];
+    const U third = from[2 * step + c], fourth = from[3 * step + d];
     to[i] = first;
     to[i + 1] = second;
     to[i + 2] = third;
     to[i + 3] = fourth;
   }
-  for (; i < n; ++i) {
+  for (; i < n; ++i, from += step) {
     if (!check.fine(indices[i])) return false;
     to[i] = from[indices[i]];
   }
@@ -113,7 +94,7 @@ void gather_aligned(const HostTensor& x, int dim, const HostTensor& index, const
   if (inner == 1) {
     if (count == 1) {
       parallel_for(around.outer, kGrain / 2, [&](int64_t begin, int64_t end) {
-        pick_of_rows(from + begin * slice, slice, indices + begin, to + begin, end - begin, check);
+        pick(from + begin * slice, slice, indices + begin, to + begin, end - begin, check);
       });
       return;
     }
@@ -122,7 +103,7 @@ void gather_aligned(const HostTensor& x, int dim, const HostTensor& index, const
       int64_t row = begin / count;
       for (int64_t i = begin; i < end; ++row) {
         const int64_t stop = std::min(end, (row + 1) * count);
-        if (!pick(from + row * slice, indices + i, to + i, stop - i, check)) return;
+        if (!pick(from + row * slice, 0, indices + i, to + i, stop - i, check)) return;
         i = stop;
       }
     });
@@ -233,14 +214,14 @@ HostHandle index_select(const char* op, const HostHandle& x, int dim, const Host
     if (around.outer == 1) {
       const int64_t grain = kGrain / 4 / std::min<int64_t>(around.inner, 4);
       parallel_for(count, grain, [&](int64_t begin, int64_t end) {
-        pick(from, indices + begin, to + begin, end - begin, check);
+        pick(from, 0, indices + begin, to + begin, end - begin, check);
       });
       return;
     }
     const int64_t grain = std::max<int64_t>(1, kGrain / 4 / count);
     parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
-        if (!pick(from + o * around.size, indices, to + o * count, count, check)) return;
+        if (!pick(from + o * around.size, 0, indices, to + o * count, count, check)) return;
       }
     });
   });

@@ -184,6 +184,16 @@ int64_t rows_of_block(int64_t n) {
   return std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kRows);
 }
 
+// The largest element of each row, and the logarithm of the sum of e^(x - it). `rows` of one block.
+template <class T>
+HWY_INLINE void log_sums(const T* x, int64_t rows, int64_t n, T* most, T* sums) {
+  for (int64_t r = 0; r < rows; ++r) most[r] = row_max(x + r * n, n);
+  for (int64_t r = 0; r < rows; ++r) {
+    sums[r] = row_sum_exp<T, false>(x + r * n, most[r], nullptr, n);
+  }
+  take_logs(sums, rows);
+}
+
 template <class T>
 void log_softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
   if (are_short<T>(rows, n)) return softmax_short_rows<T, true>(x, y, rows, n);
@@ -193,11 +203,7 @@ void log_softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
   const int64_t block = rows_of_block(n);
   for (int64_t r = 0; r < rows; r += block) {
     const int64_t some = std::min(block, rows - r);
-    for (int64_t i = 0; i < some; ++i) most[i] = row_max(x + (r + i) * n, n);
-    for (int64_t i = 0; i < some; ++i) {
-      sums[i] = row_sum_exp<T, false>(x + (r + i) * n, most[i], nullptr, n);
-    }
-    take_logs(sums, some);
+    log_sums(x + r * n, some, n, most, sums);
     for (int64_t i = 0; i < some; ++i) {
       // x - m first: where m is large, x - (m + log) would lose what the difference keeps.
       const T* const from = x + (r + i) * n;
@@ -218,11 +224,7 @@ void logsumexp_rows(const T* x, T* y, int64_t rows, int64_t n) {
   const int64_t block = rows_of_block(n);
   for (int64_t r = 0; r < rows; r += block) {
     const int64_t some = std::min(block, rows - r);
-    for (int64_t i = 0; i < some; ++i) most[i] = row_max(x + (r + i) * n, n);
-    for (int64_t i = 0; i < some; ++i) {
-      sums[i] = row_sum_exp<T, false>(x + (r + i) * n, most[i], nullptr, n);
-    }
-    take_logs(sums, some);
+    log_sums(x + r * n, some, n, most, sums);
     for (int64_t i = 0; i < some; ++i) {
       const T sum = most[i] + sums[i];
       y[r + i] = std::isfinite(sum) ? sum : row_logsumexp(x + (r + i) * n, n);
