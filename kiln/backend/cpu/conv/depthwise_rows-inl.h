@@ -28,7 +28,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // `v` without its first lane, and `*next` behind the others: 0 where it is not `there`.
 template <class D, class T>
-HWY_INLINE hn::Vec<D> shifted_in(D d, hn::Vec<D> v, const T* next, bool there) {
+HWY_INLINE hn::Vec<D> shifted_in([[maybe_unused]] D d, hn::Vec<D> v, const T* next, bool there) {
 #if HWY_TARGET <= HWY_AVX3
   static_assert(sizeof(T) == sizeof(float));
   const __m128 last = _mm_maskz_load_ss(static_cast<__mmask8>(there), next);
