@@ -4,6 +4,8 @@
 // other base classes and metaclasses, which nanobind's types do not allow.
 #include "nn_module.h"
 
+#include <algorithm>
+
 namespace kiln::python {
 
 namespace {
@@ -55,6 +57,37 @@ PyObject* call_module(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* result = PyObject_Call(forward, args, kwargs);
   Py_DECREF(forward);
   return result;
+}
+
+// Whether a call of one of the modules runs hooks. Throws TypeError for what is no module.
+bool any_hooks(const nb::tuple& modules) {
+  return std::any_of(modules.begin(), modules.end(), [](nb::handle module) {
+    if (!is_module(module.ptr())) {
+      throw nb::type_error(
+          concat("_any_hooks: expected modules; got ", name_of_type(module)).c_str());
+    }
+    return has_hooks(cast(module.ptr()));
+  });
+}
+
+// `facts`: a dict, a key and the object that stands there, or a dict, None and its length; and so
+// on. Whether all of them hold.
+bool facts_hold(const nb::tuple& facts) {
+  PyObject* const list = facts.ptr();
+  for (Py_ssize_t i = 0; i + 2 < tuple_size(list); i += 3) {
+    PyObject* const dict = tuple_item(list, i);
+    PyObject* const key = tuple_item(list, i + 1);
+    PyObject* const value = tuple_item(list, i + 2);
+    if (!PyDict_Check(dict)) return false;
+    if (key == Py_None) {
+      if (PyDict_Size(dict) != PyLong_AsSsize_t(value)) return false;
+      continue;
+    }
+    PyObject* const found = PyDict_GetItemWithError(dict, key);
+    if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (found != value) return false;
+  }
+  return true;
 }
 
 // Attributes that are none of the instance's or class's own: the parts.
@@ -139,6 +172,9 @@ void bind_module(nb::module_& m) {
   module_type = reinterpret_cast<PyTypeObject*>(nb::object(type).release().ptr());
   m.def("_call_with_hooks", &call_with_hooks, "module"_a, "args"_a, "kwargs"_a);
   names().call_with_hooks = nb::object(m.attr("_call_with_hooks")).release().ptr();
+
+  m.def("_any_hooks", &any_hooks, "modules"_a);
+  m.def("_facts_hold", &facts_hold, "facts"_a);
 
   bind_layers(m);
   bind_packed_sequences(m);

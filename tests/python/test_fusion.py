@@ -1,5 +1,7 @@
 """Layers folded for inference."""
 
+import copy
+
 import kiln
 import pytest
 
@@ -244,6 +246,44 @@ def test_layers_of_blocks_that_somebody_looks_at_run_alone(monkeypatch):
     net[3] = nn.Conv2d(8, 8, 3, padding=1)
     assert calls.count == 2 and net(x).shape == expected.shape and calls.count == 2
     assert type(nn.utils.fuse_(nn.Sequential(nn.Conv2d(4, 4, 3, groups=4)).eval())) is nn.Sequential
+
+
+def test_blocks_notice_what_is_changed_without_their_knowing(monkeypatch):
+    nn, calls = kiln.nn, Counted(monkeypatch)
+    net = nn.utils.fuse_(run_in(inverted_residual(4, 8, 4)))
+    x = kiln.randn(1, 4, 6, 6)
+    expected = net(x)
+    assert calls.count == 1
+    # A stride that the projection gets afterwards is heeded, and so is its going.
+    net[6].stride = (2, 2)
+    assert kiln.equal(net(x), expected[:, :, ::2, ::2]) and calls.count == 2
+    net[6].stride = (1, 1)
+    assert kiln.equal(net(x), expected) and calls.count == 3
+    # So is a layer that somebody puts into the dict of modules, and one that is taken out.
+    net._modules["6"] = nn.Identity()
+    assert net(x).shape == (1, 8, 6, 6) and calls.count == 4
+    del net._modules["6"]
+    assert net(x).shape == (1, 8, 6, 6) and calls.count == 5
+    # Copies have a plan of their own.
+    twin = copy.deepcopy(net)
+    with kiln.no_grad():
+        twin[0].bias += 1
+    assert not kiln.equal(twin(x), net(x)) and calls.count == 7
+    with pytest.raises(TypeError, match="expected modules; got int"):
+        kiln._C._any_hooks((3,))
+
+
+def test_a_class_says_which_layers_compute_its_activations():
+    nn = kiln.nn
+    block = kiln.models.mobilenet_v3_large().features[4].block
+    excite = next(m for m in block if type(m).__name__ == "SqueezeExcitation").eval()
+    x = kiln.randn(2, excite.fc1.in_channels, 5, 7)
+    with kiln.no_grad():
+        expected = excite(x)
+        nn.utils.fuse_(excite)
+        assert excite.fc1.activation == "relu" and excite.fc2.activation == "hardsigmoid"
+        assert type(excite.activation) is nn.Identity
+        assert kiln.allclose(excite(x), expected, 1e-5, 1e-6)
 
 
 def test_separable_conv2d_is_convolutions_one_after_another():

@@ -73,6 +73,8 @@ class SqueezeExcitation(nn.Module):
     """Scales each channel by what two 1x1 convolutions make of all channels' means (Hu et al.,
     2018)."""
 
+    fusable = (("fc1", "activation"), ("fc2", "scale_activation"))
+
     def __init__(
         self,
         input_channels: int,

@@ -100,7 +100,9 @@ class InvertedResidual(nn.Module):
 
     def forward(self, input: Tensor) -> Tensor:
         out = self.block(input)
-        return out + input if self.use_res_connect else out
+        if self.use_res_connect:
+            out += input
+        return out
 
 
 class MobileNetV3(nn.Module):

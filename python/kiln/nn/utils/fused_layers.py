@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from .. import functional, layers, module_hooks
+from ... import _C
+from .. import functional, layers
 from ..container import Sequential
 
 if TYPE_CHECKING:
@@ -116,13 +117,7 @@ _ACTIVATIONS = {
 
 def hooked(module: Module) -> bool:
     """Whether somebody sees what goes into the module or out of it."""
-    own = vars(module).get
-    return bool(
-        own("_forward_hooks")
-        or own("_forward_pre_hooks")
-        or own("_backward_hooks")
-        or own("_backward_pre_hooks")
-    )
+    return _C._any_hooks((module,))
 
 
 def _activation_of(module):
@@ -160,20 +155,43 @@ class SeparableSequential(Sequential):
 
     def forward(self, input: Any) -> Any:
         """What the layers make of the input one after another."""
-        if any(module_hooks._global.values()):
-            return super().forward(input)
-        flat = _flattened(self)
-        known = self.__dict__.get("_known_steps")
-        if known is None or known[0] != flat:
-            known = self.__dict__["_known_steps"] = (flat, _steps(flat))
-        for step in known[1]:
+        plan = self.__dict__.get("_plan")
+        if plan is None or _C._any_hooks(plan.layers) or not _C._facts_hold(plan.facts):
+            plan = _Plan(self)
+            self.__dict__["_plan"] = None if _C._any_hooks(plan.layers) else plan
+        for step in plan.steps:
             input = step(input)
         return input
 
     def __getstate__(self):
         state = super().__getstate__()
-        state.pop("_known_steps", None)
+        state.pop("_plan", None)
         return state
+
+
+class _Plan:
+    """The steps of a Sequential. They stay the same while none of `layers` has hooks and `facts`, about
+    the places and options of layers, hold."""
+
+    def __init__(self, sequential):
+        places: list[Any] = []
+        flat = _flattened(sequential, places)
+        self.steps = _steps(flat)
+        self.layers = tuple(layer for place in places for layer in place._modules.values())
+        self.facts = tuple(_facts(flat, places))
+
+
+def _facts(flat, places):
+    for place in places:
+        modules = place._modules
+        yield from (modules, None, len(modules))
+        for name, layer in modules.items():
+            yield from (modules, name, layer)
+    for layer in flat:
+        if _may_be_of_block(layer):
+            own = vars(layer)
+            for option in _OPTIONS:
+                yield from (own, option, own[option])
 
 
 class _Block:
@@ -182,21 +200,8 @@ class _Block:
     def __init__(self, expand, depthwise, project):
         self.layers = expand, depthwise, project
 
-    def is_block(self):
-        """Whether the layers still are what they were, and nobody looks at them."""
-        expand, conv, project = self.layers
-        return (
-            (expand is None or _kind(expand) == "pointwise")
-            and _kind(conv) == "depthwise"
-            and (project is None or _kind(project) == "pointwise")
-        )
-
     def __call__(self, input):
         expand, conv, project = self.layers
-        if not self.is_block():
-            for layer in self.layers:
-                input = input if layer is None else layer(input)
-            return input
         widen, widen_bias, widened = _pointwise(expand)
         narrow, narrow_bias, narrowed = _pointwise(project)
         return functional.separable_conv2d(
@@ -214,13 +219,14 @@ def _pointwise(conv):
     return conv.weight, conv.bias, getattr(conv, "activation", "none")
 
 
-def _flattened(module):
-    """The layers of a Sequential, those of others inside in their places."""
+def _flattened(module, places):
+    """The layers of a Sequential, those of others inside in their places; these go to `places`."""
+    places.append(module)
     out = []
     for layer in module._modules.values():
         if isinstance(layer, Sequential) and type(layer).forward is Sequential.forward:
             if not hooked(layer):
-                out += _flattened(layer)
+                out += _flattened(layer, places)
                 continue
         elif type(layer) is layers.Identity and not hooked(layer):
             continue
@@ -228,9 +234,19 @@ def _flattened(module):
     return out
 
 
+# What decides whether a layer goes into a block.
+_OPTIONS = (
+    "groups", "padding", "stride", "kernel_size", "in_channels", "out_channels", "padding_mode"
+)  # fmt: skip
+
+
+def _may_be_of_block(layer):
+    return type(layer) is layers.Conv2d or type(layer) is ConvActivation2d
+
+
 def _kind(layer):
     """ "pointwise", "depthwise", or None for every other layer."""
-    if type(layer) is not layers.Conv2d and type(layer) is not ConvActivation2d:
+    if not _may_be_of_block(layer):
         return None
     own, kind = vars(layer), None
     groups, padding = own["groups"], own["padding"]
@@ -266,4 +282,4 @@ def _steps(flat):
 
 def has_blocks(module: Sequential) -> bool:
     """Whether a Sequential has layers that run as one block."""
-    return any(isinstance(step, _Block) for step in _steps(_flattened(module)))
+    return any(isinstance(step, _Block) for step in _steps(_flattened(module, [])))

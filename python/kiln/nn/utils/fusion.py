@@ -133,23 +133,33 @@ def fuse_linear_bn_weights(
 
 
 def _join_activations(module):
-    """Activations behind layers that compute them, in a Sequential; an Identity takes their place."""
+    """Activations behind layers that compute them, in a Sequential or as a class says in `fusable`; an
+    Identity takes their place."""
     users = _users(module)
     for parent in list(module.modules()):
+        for name, activation in getattr(type(parent), "fusable", ()):
+            _join_activation(parent, name, activation, users)
         if not (isinstance(parent, Sequential) and type(parent).forward is Sequential.forward):
             continue
-        conv = None
+        before = None
         for name, layer in list(parent._modules.items()):
-            new = None
-            if conv is not None:
-                before = parent._modules[conv]
-                if users.get(id(before), 1) == 1 and not hooked(before):
-                    new = with_activation(before, layer)
-            if new is not None:
-                setattr(parent, conv, new)
-                setattr(parent, name, layers.Identity().eval())
-            elif type(layer) is not layers.Identity or hooked(layer):
-                conv = name
+            if before is not None and _join_activation(parent, before, name, users):
+                continue
+            if type(layer) is not layers.Identity or hooked(layer):
+                before = name
+
+
+def _join_activation(parent, name, activation, users):
+    """Whether the layer of one name computes the activation of the other from now on."""
+    first, second = parent._modules.get(name), parent._modules.get(activation)
+    if first is None or second is None or users.get(id(first), 1) > 1 or hooked(first):
+        return False
+    new = with_activation(first, second)
+    if new is None:
+        return False
+    setattr(parent, name, new)
+    setattr(parent, activation, layers.Identity().eval())
+    return True
 
 
 def _join_convolutions(module):
@@ -207,9 +217,9 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
     norm's place, so that the code stays; the state dict has the folded weights. Layers with hooks,
     and norms without running statistics, stay.
 
-    A Linear, Conv1d, Conv2d or ConvTranspose2d that an activation follows in a Sequential becomes a
-    LinearActivation, ConvActivation1d, ConvActivation2d or ConvTransposeActivation2d, and an Identity
-    takes the activation's place. ReLU, ReLU6, GELU, SiLU, Hardswish, Hardsigmoid, Sigmoid and Tanh
+    A Linear, Conv1d, Conv2d or ConvTranspose2d that an activation follows, in a Sequential or by a
+    class's `fusable`, becomes a LinearActivation, ConvActivation1d, ConvActivation2d or
+    ConvTransposeActivation2d, and an Identity takes the activation's place. ReLU, ReLU6, GELU, SiLU, Hardswish, Hardsigmoid, Sigmoid and Tanh
     are known. Values are the same.
 
     A Sequential with a depthwise convolution beside one of 1 x 1 becomes a SeparableSequential, which
