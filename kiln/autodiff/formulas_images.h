@@ -64,6 +64,20 @@ struct FormulasImages : FormulasComplex<B> {
     return attach("interpolate", B::float_resample(in(x), maps), std::move(to), std::move(formula));
   }
 
+  static T float_pad(F x, const Shape& before, const Shape& behind, Scalar value) {
+    if (!tracked(x)) return {B::float_pad(in(x), before, behind, value)};
+    auto formula = [from = Shape(B::shape(x->inner)), before](P& p) {
+      T grad = p.take();
+      for (int d = 0; d < from.rank(); ++d) {
+        if (B::shape(grad.inner)[d] == from[d]) continue;
+        grad = A::float_slice(grad, d, Range{before[d], before[d] + from[d], 1});
+      }
+      p.give(0, std::move(grad));
+    };
+    auto to = edges(x);
+    return attach("pad", B::float_pad(in(x), before, behind, value), std::move(to),
+                  std::move(formula));
+  }
   static T float_pad_edges(F x, const Shape& before, const Shape& behind, EdgeMode mode) {
     if (!tracked(x)) return {B::float_pad_edges(in(x), before, behind, mode)};
     auto formula = [before, behind, mode](P& p) {

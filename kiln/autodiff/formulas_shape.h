@@ -334,6 +334,12 @@ struct FormulasShape : AutodiffBase<B> {
 
  private:
   static Inner unslice_inner(const Inner& g, const Shape& to, int dim, Range range) {
+    if (range.step == 1) {
+      Shape before = Shape::filled(to.rank(), 0), behind = before;
+      before[dim] = range.start;
+      behind[dim] = to[dim] - range.start - range.length();
+      return B::float_pad(g, before, behind, Scalar(0.0));
+    }
     Inner out = B::float_full(to, Scalar(0.0), B::dtype(g), B::device(g));
     if constexpr (AutodiffBackend<B>) {
       // Writing in place would hide g's history from the inner graph.

@@ -112,6 +112,28 @@ struct ImageDefaults {
     return now;
   }
 
+#define KILN_PAD(kind, Kind, full)                                                      \
+  template <class X = Bk>                                                               \
+  static Kind<X> kind##_pad(const Kind<X>& x, const Shape& before, const Shape& behind, \
+                            Scalar value) {                                             \
+    const Shape from = X::shape(x);                                                     \
+    Shape to = from;                                                                    \
+    for (int d = 0; d < to.rank(); ++d) to[d] += before[d] + behind[d];                 \
+    Kind<X> out = full;                                                                 \
+    if (from.numel() == 0) return out;                                                  \
+    Kind<X> part = out;                                                                 \
+    for (int d = 0; d < to.rank(); ++d) {                                               \
+      if (from[d] == to[d]) continue;                                                   \
+      part = X::kind##_slice(part, d, Range{before[d], before[d] + from[d], 1});        \
+    }                                                                                   \
+    X::kind##_assign(part, x);                                                          \
+    return out;                                                                         \
+  }
+  KILN_PAD(float, FloatOf, X::float_full(to, value, X::dtype(x), X::device(x)))
+  KILN_PAD(int, IntOf, X::int_full(to, value, X::dtype(x), X::device(x)))
+  KILN_PAD(bool, BoolOf, X::bool_full(to, value.to_bool(), X::device(x)))
+#undef KILN_PAD
+
 #define KILN_PAD_EDGES(kind, Kind)                                                            \
   template <class X = Bk>                                                                     \
   static Kind<X> kind##_pad_edges(const Kind<X>& x, const Shape& before, const Shape& behind, \

@@ -159,6 +159,9 @@ std::vector<Case<B>> image_cases() {
                    return A::float_square(A::float_resample(x[0], maps));
                  }});
   const Shape before{0, 0, 2, 1}, behind{0, 0, 1, 3};
+  out.push_back({"float_pad", {image}, [=](const V& x) {
+                   return A::float_square(A::float_pad(x[0], before, behind, kiln::Scalar(0.5)));
+                 }});
   for (const EdgeMode mode : {EdgeMode::reflect, EdgeMode::replicate, EdgeMode::circular}) {
     out.push_back({"float_pad_edges", {image}, [=](const V& x) {
                      return A::float_square(A::float_pad_edges(x[0], before, behind, mode));

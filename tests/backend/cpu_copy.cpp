@@ -1,5 +1,5 @@
 // Cpu's copies between layouts: transposes of every size and element, slices, flips, overlapping
-// assignments, cat.
+// assignments, cat, pad.
 #include <algorithm>
 #include <iterator>
 
@@ -268,6 +268,61 @@ TEST_CASE("Cpu: cat of long rows, cut anywhere") {
         at += width;
       }
       CHECK(at == got->shape()[1]);
+    }
+  }
+}
+
+TEST_CASE("Cpu: pad with a value, at gaps of every width, rows of every length, on any thread") {
+  struct Form {
+    Shape x, before, behind;
+  };
+  std::vector<Form> forms = {
+      {{}, {}, {}},
+      {{7}, {0}, {0}},
+      {{3, 20001}, {1, 7}, {0, 9000}},               // long rows
+      {{200000}, {3}, {70001}},                      // one of them
+      {{1, 40, 33, 5}, {0, 2, 3, 0}, {1, 0, 1, 0}},  // whose elements are a dim
+      {{70, 90, 4}, {0, 1, 1}, {0, 2, 1}},
+      {{5000, 1}, {10, 0}, {0, 3}},
+      {{2, 0, 3}, {1, 2, 0}, {0, 1, 1}}};
+  for (const int64_t gap : {0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 40, 70}) {
+    forms.push_back({{130, 31}, {0, gap}, {0, gap / 2}});
+  }
+  for (const DType dtype : {u8, f16, f32, f64}) {
+    CAPTURE(to_string(dtype));
+    const bool floats = is_floating_point(dtype);
+    for (const auto& [shape, before, behind] : forms) {
+      CAPTURE(to_string(shape));
+      CAPTURE(to_string(before));
+      const HostHandle x = random_of(shape, dtype);
+      for (const int number : {0, 7}) {
+        const auto padded = [&](const HostHandle& t) {
+          return floats ? CpuOps::float_pad(t, before, behind, Scalar(number))
+                        : CpuOps::int_pad(t, before, behind, Scalar(number));
+        };
+        const HostHandle got = padded(x);
+        // Element by element: inside what x has, elsewhere the number.
+        const std::vector<double> values = values_of(x), all = values_of(got);
+        const Shape& to = got->shape();
+        size_t wrong = 0, seen = 0;
+        for (size_t i = 0; i < all.size(); ++i) {
+          auto rest = static_cast<int64_t>(i);
+          int64_t at = 0, step = 1;
+          bool inside = true;
+          for (int d = to.rank() - 1; d >= 0; --d) {
+            const int64_t k = rest % to[d] - before[d];
+            inside = inside && k >= 0 && k < shape[d];
+            rest /= to[d];
+            at += k * step;
+            step *= shape[d];
+          }
+          seen += inside;
+          wrong += all[i] != (inside ? values[static_cast<size_t>(at)] : number);
+        }
+        CHECK(wrong == 0);
+        CHECK(seen == values.size());
+        if (shape.rank() == 2) CHECK(values_of(padded(stored_transposed(x))) == all);
+      }
     }
   }
 }

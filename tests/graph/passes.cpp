@@ -163,6 +163,22 @@ TEST_CASE("passes: rows that write in place get results of their own") {
   const Graph joined = check(conv, {randn({2, 1, 5, 5})}, options);
   CHECK(count(joined, "float_conv2d_activation") == 1);
   CHECK(count(joined, "float_relu") == 0);
+  // One behind the reshapes of a convolution of one dim, too, unless somebody else sees what is
+  // between.
+  const Tensor taps = randn({2, 2, 3});
+  const ListFunction line = [&](const Tensors& x) {
+    const Tensor y = nn::functional::conv1d(x[0], taps).relu();
+    Tensor z = nn::functional::conv1d(y, taps).tanh();
+    return Tensors{y + 1, z.mul_(2)};
+  };
+  const Graph lines = check(line, {randn({2, 2, 9})}, options);
+  CHECK(count(lines, "float_conv2d_activation") == 2);
+  CHECK(count(lines, "float_relu") + count(lines, "float_tanh") == 0);
+  const ListFunction between = [&](const Tensors& x) {
+    const Tensor y = nn::functional::conv1d(x[0], taps);
+    return Tensors{y.relu(), y + 1};
+  };
+  CHECK(count(check(between, {randn({2, 2, 9})}, options), "float_relu") == 1);
 }
 
 TEST_CASE("passes: common subexpressions") {

@@ -341,11 +341,13 @@ struct Permute {
 
 // What pads each dim by so much pads the batch by nothing.
 struct Pad {
-  template <class Call, class... A>
+  // With an EdgeMode or a value.
+  template <class Call, class Outside>
   static auto apply(const Region& region, const Arg<ErasedTensor>& x, const Shape& before,
-                    const Shape& behind, EdgeMode mode) {
+                    const Shape& behind, Outside outside) {
     return wrapped(
-        Call::run(inner_of(x, region), with_front(0, before), with_front(0, behind), mode), region);
+        Call::run(inner_of(x, region), with_front(0, before), with_front(0, behind), outside),
+        region);
   }
 };
 

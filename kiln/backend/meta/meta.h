@@ -341,6 +341,9 @@ struct Rows : Base {
     return like(points);
   }
 #define KILN_META_IMAGE(kind)                                                          \
+  static M kind##_pad(T x, const Shape& before, const Shape& behind, Scalar) {         \
+    return of_shape(x, infer::padded(x->shape(), before, behind, 1));                  \
+  }                                                                                    \
   static M kind##_pad_edges(T x, const Shape& before, const Shape& behind, EdgeMode) { \
     return of_shape(x, infer::padded(x->shape(), before, behind, 1));                  \
   }

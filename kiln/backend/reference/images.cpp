@@ -299,7 +299,35 @@ HostHandle padded(const Tensor& x, const Shape& before, const Shape& behind, Edg
   return make(shape, x->dtype(), x->device(), out);
 }
 
+// `value` where no element of x is.
+template <class V>
+HostHandle padded_with(const Tensor& x, const Shape& before, const Shape& behind, V value) {
+  const Shape shape = grown(x->shape(), before, behind, 1);
+  const std::vector<V> values = read<V>(x);
+  std::vector<V> out;
+  for_each_index(shape, [&](const Shape& index) {
+    Shape from = index;
+    bool inside = true;
+    for (int d = 0; d < shape.rank(); ++d) {
+      from[d] -= before[d];
+      inside = inside && from[d] >= 0 && from[d] < x->shape()[d];
+    }
+    out.push_back(inside ? values[position(x->shape(), from)] : value);
+  });
+  return make(shape, x->dtype(), x->device(), out);
+}
+
 }  // namespace
+
+HostHandle Ops::float_pad(Tensor x, const Shape& before, const Shape& behind, Scalar value) {
+  return padded_with<double>(x, before, behind, value.to_double());
+}
+HostHandle Ops::int_pad(Tensor x, const Shape& before, const Shape& behind, Scalar value) {
+  return padded_with<int64_t>(x, before, behind, value.to_int());
+}
+HostHandle Ops::bool_pad(Tensor x, const Shape& before, const Shape& behind, Scalar value) {
+  return padded_with<int64_t>(x, before, behind, value.to_bool() ? 1 : 0);
+}
 
 HostHandle Ops::float_pad_edges(Tensor x, const Shape& before, const Shape& behind, EdgeMode mode) {
   return padded<double>(x, before, behind, mode);

@@ -149,6 +149,18 @@ void check_mask_fill(const RowCheck& row) {
 }
 void check_pad(const RowCheck& row) {
   const Shape &before = row.get<Shape>(1), &behind = row.get<Shape>(2);
+  Shape out = row.shape(0);
+  constexpr int64_t kWidest = int64_t{1} << 40;
+  bool fits = before.rank() == out.rank() && behind.rank() == out.rank();
+  for (int d = 0; fits && d < out.rank(); ++d) {
+    fits = before[d] >= 0 && behind[d] >= 0 && before[d] <= kWidest && behind[d] <= kWidest;
+    if (fits) out[d] += before[d] + behind[d];
+  }
+  row.require(fits, "pads for each dim of the operand");
+  checked_numel(out);
+}
+void check_continued(const RowCheck& row) {
+  const Shape &before = row.get<Shape>(1), &behind = row.get<Shape>(2);
   const EdgeMode mode = row.get<EdgeMode>(3);
   const Shape& x = row.shape(0);
   bool fits = before.rank() == x.rank() && behind.rank() == x.rank();
@@ -199,8 +211,8 @@ constexpr Rule kShapeRules[] = {{kRow_float_empty, check_made<Kind::floating, 1>
       {kRow_##kind##_gather, check_gather}, {kRow_##kind##_scatter, check_scatter},               \
       {kRow_##kind##_index_select, check_one_index}, {kRow_##kind##_index_copy, check_index_add}, \
       {kRow_##kind##_cat, check_cat}, {kRow_##kind##_mask_where, check_where},                    \
-      {kRow_##kind##_mask_fill, check_mask_fill}, {kRow_##kind##_pad_edges, check_pad},           \
-      {kRow_##kind##_to_device, any_shape},
+      {kRow_##kind##_mask_fill, check_mask_fill}, {kRow_##kind##_pad_edges, check_continued},     \
+      {kRow_##kind##_pad, check_pad}, {kRow_##kind##_to_device, any_shape},
                                 // clang-format off
     KILN_SHAPE_RULES(float)
     KILN_SHAPE_RULES(int)

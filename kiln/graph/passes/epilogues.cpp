@@ -11,7 +11,8 @@ namespace {
 // An activation behind a linear layer, and a residual that is added to it, become part of the
 // layer's row: float_linear_activation gives the numbers of the rows one after another. So does
 // float_conv2d_activation, where the residual is added before the activation, and
-// float_conv_transpose2d, which takes no residual.
+// float_conv_transpose2d, which takes no residual. An activation is also found behind reshapes, as
+// convolutions of one dim have them.
 std::optional<Activation> activation_of(const Node& node) {
   if (node.kind != NodeKind::row || node.has_effect()) return std::nullopt;
   switch (node.row) {
@@ -86,6 +87,23 @@ class Epilogues {
     return user >= 0 && gone_[static_cast<size_t>(user)] != 0 ? -1 : user;
   }
 
+  // The activation behind reshapes of `id`, which nobody else sees: it becomes theirs to give its
+  // result, and the caller's to compute.
+  std::optional<Activation> take_behind_reshapes(ValueId id) {
+    int last = -1, next = follower(id);
+    while (next >= 0 && is_plain_row(graph_.nodes[static_cast<size_t>(next)], kRow_float_reshape)) {
+      last = next;
+      next = follower(graph_.nodes[static_cast<size_t>(last)].results[0]);
+    }
+    if (last < 0 || next < 0) return std::nullopt;
+    const Node& end = graph_.nodes[static_cast<size_t>(next)];
+    const std::optional<Activation> found = activation_of(end);
+    if (!found) return std::nullopt;
+    graph_.nodes[static_cast<size_t>(last)].results = end.results;
+    gone_[static_cast<size_t>(next)] = 1;
+    return found;
+  }
+
   // The other operand of an addition in which `id` keeps its shape and dtype; it must be there
   // before.
   ValueId residual_of(const Node& node, ValueId id) const {
@@ -127,8 +145,16 @@ class Epilogues {
     if (conv) take_residual();
     take_activation();
     if (!conv) take_residual();
-    if (rows.empty() || changes_between(graph_, n, rows.back())) return 0;
-    Node& last = nodes[rows.back()];
+    if (!rows.empty() && changes_between(graph_, n, rows.back())) return 0;
+    auto joined = static_cast<int>(rows.size());
+    if (activation == Activation::none && (conv || residual == kNoValue)) {
+      if (const auto found = take_behind_reshapes(y)) {
+        activation = *found;
+        ++joined;
+      }
+    }
+    if (joined == 0) return 0;
+    Node& last = nodes[rows.empty() ? n : rows.back()];
     const ValueId result = last.results[0];
     Node node;
     node.row = row;
@@ -140,10 +166,10 @@ class Epilogues {
     node.arguments.push_back(RowWriter::attribute(activation));
     if (conv) node.arguments.push_back(options);
     node.results = {result};
+    if (!rows.empty()) gone_[n] = 1;
     last = std::move(node);
-    gone_[n] = 1;
     for (size_t i = 0; i + 1 < rows.size(); ++i) gone_[rows[i]] = 1;
-    return static_cast<int>(rows.size());
+    return joined;
   }
 
   // An activation behind a transposed convolution, which has a place for it.

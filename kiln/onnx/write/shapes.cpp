@@ -115,6 +115,13 @@ void pad_edges(Writer& w, const Node& n) {
   w.out(n, w.add("Pad", {w.in(n, 0), w.ints(pads)}, {{"mode", std::string(modes[mode])}}));
 }
 
+void pad(Writer& w, const Node& n) {
+  std::vector<int64_t> pads = w.get<Shape>(n, 1).to_vector();
+  for (const int64_t d : w.get<Shape>(n, 2)) pads.push_back(d);
+  const std::string value = w.scalar(w.get<Scalar>(n, 3), w.dtype(n, 0));
+  w.out(n, w.add("Pad", {w.in(n, 0), w.ints(pads), value}));
+}
+
 // Each dim by itself: elements picked, or a product with the matrix of its map.
 void resample(Writer& w, const Node& n) {
   std::string x = w.in(n, 0);
@@ -168,7 +175,7 @@ constexpr Translation kShapesRows[] = {{graph::kRow_float_full, full},
       {graph::kRow_##kind##_scatter, scatter}, {graph::kRow_##kind##_index_select, index_select}, \
       {graph::kRow_##kind##_index_copy, index_copy}, {graph::kRow_##kind##_cat, cat},             \
       {graph::kRow_##kind##_mask_where, mask_where}, {graph::kRow_##kind##_mask_fill, mask_fill}, \
-      {graph::kRow_##kind##_pad_edges, pad_edges},
+      {graph::kRow_##kind##_pad_edges, pad_edges}, {graph::kRow_##kind##_pad, pad},
                                        // clang-format off
     KILN_SHAPES(float)
     KILN_SHAPES(int)

@@ -7,6 +7,7 @@
 #include "kiln/tensor/autograd/formula.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/elementwise/scalar_fit.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::functional {
@@ -27,36 +28,50 @@ void check_width(EdgeMode mode, int64_t before, int64_t behind, int64_t n, const
   }
 }
 
+// x inside a larger tensor of `value`.
+Tensor inside_of(const Tensor& x, const Shape& before, const Shape& behind, double value) {
+  constexpr const char* op = "pad";
+  if (detail::has_complex(x)) {
+    const Tensor real = inside_of(kiln::real(x), before, behind, value);
+    return complex(real, inside_of(kiln::imag(x), before, behind, 0.0));
+  }
+  const Scalar number(value);
+  detail::check_fits(op, number, x.dtype());
+  const Value& v = detail::value_of(op, x);
+  switch (detail::kind_of_value(v)) {
+    case Kind::floating:
+      return detail::wrap(AD::float_pad(v, before, behind, number));
+    case Kind::integer:
+      return detail::wrap(AD::int_pad(v.inner, before, behind, number));
+    case Kind::boolean:
+      return detail::wrap(AD::bool_pad(v.inner, before, behind, number));
+    default:
+      detail::throw_wrong_dtype(op, x.dtype(), "a tensor that is not quantized");
+  }
+}
+
 Tensor padded_with_value(const Tensor& x, const Shape& pad, double value) {
   const int rank = x.dim();
   Tensor inner = x;
   Shape shape = x.shape();
-  Shape start = Shape::filled(rank, 0);
+  Shape before = Shape::filled(rank, 0), behind = before;
   for (int k = 0; k < pad.rank() / 2; ++k) {
     const int d = rank - 1 - k;
-    const int64_t before = pad[2 * k];
-    const int64_t behind = pad[2 * k + 1];
-    const int64_t cut = std::max<int64_t>(0, -before);
-    const int64_t kept = inner.shape()[d] - cut - std::max<int64_t>(0, -behind);
-    shape[d] += before + behind;
+    const int64_t first = pad[2 * k], last = pad[2 * k + 1];
+    const int64_t cut = std::max<int64_t>(0, -first);
+    const int64_t kept = inner.shape()[d] - cut - std::max<int64_t>(0, -last);
+    shape[d] += first + last;
     if (shape[d] < 0 || kept < 0) {
       throw_error<ShapeError>("pad: more is taken away than there is; got ", pad, " for ",
                               x.shape());
     }
     if (kept != inner.shape()[d]) inner = inner.narrow(d, cut, kept);
-    start[d] = std::max<int64_t>(0, before);
+    before[d] = std::max<int64_t>(0, first);
+    behind[d] = std::max<int64_t>(0, last);
   }
   checked_numel("pad", shape);
   if (shape == inner.shape()) return inner.clone();
-  const Tensor memory = full(shape, value, {x.dtype(), x.device()});
-  if (inner.numel() == 0 && !inner.requires_grad()) return memory;
-  return detail::with_part_in("pad", memory, inner, [start, size = inner.shape()](const Tensor& y) {
-    Tensor part = y;
-    for (int d = 0; d < size.rank(); ++d) {
-      if (part.shape()[d] != size[d]) part = part.narrow(d, start[d], size[d]);
-    }
-    return part;
-  });
+  return inside_of(inner, before, behind, value);
 }
 
 // x with `before` and `behind` elements more in each dim, which are not negative.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kiln/backend/cpu/copy/element.h"
 #include "kiln/backend/cpu/copy/items.h"
 #include "kiln/backend/cpu/copy/line_kernels.h"
 #include "kiln/backend/cpu/cpu.h"
@@ -12,19 +13,6 @@
 namespace kiln {
 namespace cpu {
 namespace {
-
-// A number as the bytes of one element of a dtype.
-struct Element {
-  alignas(8) char bytes[8] = {};
-
-  Element(Scalar value, DType dtype) {
-    visit_dtype("full", dtype, [&]<class T>() {
-      const T v = value.is_floating_point() ? convert_element<T>(value.to_double())
-                                            : convert_element<T>(value.to_int());
-      std::memcpy(bytes, &v, sizeof(T));
-    });
-  }
-};
 
 template <class U>
 void fill_kernel(const KernelArgs& args) {
