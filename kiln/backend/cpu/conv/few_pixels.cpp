@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "kiln/backend/cpu/conv/conv_kernels.h"
+#include "kiln/backend/cpu/copy/items.h"
 #include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
@@ -66,21 +67,47 @@ bool has_long_rows(const ConvSizes& s) {
 template <class T>
 void copy_patch_rows(const ConvSizes& s, const T* x, T* to) {
   const PatchGeometry& g = s.geometry;
-  const auto bytes = static_cast<size_t>(g.kernel[1]) * sizeof(T);
-  parallel_for(s.pixels(), std::max<int64_t>(kGrain / s.depth(), 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t p = begin; p < end; ++p) {
-                   const T* const window =
-                       x + p / s.out_width * g.stride[0] * s.width + p % s.out_width * g.stride[1];
-                   T* row = to + p * s.depth();
-                   for (int64_t c = 0; c < s.in; ++c) {
-                     for (int64_t r = 0; r < g.kernel[0]; ++r, row += g.kernel[1]) {
-                       std::memcpy(row, window + c * s.plane() + r * s.width, bytes);
-                     }
-                   }
-                 }
-               });
+  const auto bytes = g.kernel[1] * static_cast<int64_t>(sizeof(T));
+  parallel_for(
+      s.pixels(), std::max<int64_t>(kGrain / s.depth(), 1), [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) {
+          const T* const window =
+              x + p / s.out_width * g.stride[0] * s.width + p % s.out_width * g.stride[1];
+          T* row = to + p * s.depth();
+          for (int64_t c = 0; c < s.in; ++c) {
+            for (int64_t r = 0; r < g.kernel[0]; ++r, row += g.kernel[1]) {
+              copy_bytes(reinterpret_cast<char*>(row),
+                         reinterpret_cast<const char*>(window + c * s.plane() + r * s.width),
+                         bytes);
+            }
+          }
+        }
+      });
 }
+
+// All patches, or the input itself where they are its planes. Those of neighbouring pixels are
+// `row` elements apart, their elements `step`.
+template <class T>
+class Patches {
+ public:
+  Patches(const ConvSizes& s, const T* x)
+      : row(1), step(s.pixels()), data(x), copy_(sees_whole_planes(s) ? 0 : s.depth() * step) {
+    if (sees_whole_planes(s)) return;
+    data = copy_.get();
+    if (has_long_rows(s)) {
+      row = s.depth();
+      step = 1;
+      copy_patch_rows(s, x, copy_.get());
+    } else {
+      pack_patches(s, x, copy_.get());
+    }
+  }
+  int64_t row, step;
+  const T* data;
+
+ private:
+  Scratch<T> copy_;
+};
 
 // The weights' words in column panels, one after another, kept where they may be.
 std::shared_ptr<const void> word_columns(const ConvSizes& s, const WordWeight& weight) {
@@ -117,16 +144,13 @@ template <class T>
 void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& weight, const T* bias,
                         const Finish<T>& finish, T* y) {
   const int64_t n = s.pixels();
-  const bool direct = sees_whole_planes(s);
-  const Scratch<T> patches(direct ? 0 : s.depth() * n);
-  if (!direct) pack_patches(s, x, patches.get());
-  const T* const seen = direct ? x : patches.get();
+  const Patches<T> patches(s, x);
   Gemm<T> by_channels;
   by_channels.m = s.out;
   by_channels.n = n;
   by_channels.k = s.depth();
   by_channels.a = {weight.data, s.depth(), 1};
-  by_channels.b = {seen, n, 1};
+  by_channels.b = {patches.data, patches.step, patches.row};
   by_channels.c = y;
   by_channels.c_row = n;
   by_channels.row_bias = bias;
@@ -136,7 +160,7 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
   by_pixels.m = n;
   by_pixels.n = s.out;
   by_pixels.k = s.depth();
-  by_pixels.a = {seen, 1, n};
+  by_pixels.a = {patches.data, patches.row, patches.step};
   by_pixels.b = {weight.data, 1, s.depth()};
   by_pixels.column_bias = bias;
   const bool in_tiles = gemm_takes_tiles(by_channels);
@@ -172,21 +196,12 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
 void few_pixels_of_words(const ConvSizes& s, const float* x, const WordWeight& weight,
                          const float* bias, const HalfResults& y) {
   const int64_t n = s.pixels(), k = s.depth();
-  const bool direct = sees_whole_planes(s), by_rows = !direct && has_long_rows(s);
-  const Scratch<float> patches(direct ? 0 : k * n);
-  if (by_rows) {
-    copy_patch_rows(s, x, patches.get());
-  } else if (!direct) {
-    pack_patches(s, x, patches.get());
-  }
-  // Patches of neighbouring pixels are `row` elements apart, their elements `step`.
-  const float* const seen = direct ? x : patches.get();
-  const int64_t row = by_rows ? k : 1, step = by_rows ? 1 : n;
+  const Patches<float> patches(s, x);
   const int64_t height = word_panel_rows(n);
   const Scratch<float> rows(round_up(n, height) * k + 16);
   for (int64_t r = 0; r < n; r += height) {
-    gemm_kernels<float>().pack(std::min(height, n - r), k, seen + r * row, row, step,
-                               rows.get() + r * k, height);
+    gemm_kernels<float>().pack(std::min(height, n - r), k, patches.data + r * patches.row,
+                               patches.row, patches.step, rows.get() + r * k, height);
   }
   const std::shared_ptr<const void> weights = word_columns(s, weight);
   const auto words = [](const void* at) { return static_cast<const uint32_t*>(at); };
