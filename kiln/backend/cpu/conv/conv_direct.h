@@ -164,18 +164,26 @@ struct ConvOutput {
   HalfResults halves;
 };
 
+// What a convolution reads: elements, or, where these are words, planes that are to be joined.
+template <class T>
+struct ConvInput {
+  const T* data = nullptr;
+  HalfPlanes halves;  // instead of data
+};
+
 // Patches in place, and packed (Note [Patches]). Weight: ConvWeight<T> or, where
 // elements are words of channels, WordWeight.
 template <class T, class Weight>
 void forward_in_place(const ConvSizes& sizes, const Bands& bands, const GemmKernels<T>& kernels,
-                      const T* x, const Weight& weight, const T* bias, const ConvOutput<T>& out);
+                      const ConvInput<T>& x, const Weight& weight, const T* bias,
+                      const ConvOutput<T>& out);
 template <class T, class Weight>
 void forward_packed(const ConvSizes& sizes, const GemmKernels<T>& kernels, const T* x,
                     const Weight& weight, const T* bias, const ConvOutput<T>& out);
 
 // The fastest of the ways of Note [Patches].
 template <class T, class Weight>
-void forward_directly(const ConvSizes& sizes, const GemmKernels<T>& kernels, const T* x,
+void forward_directly(const ConvSizes& sizes, const GemmKernels<T>& kernels, const ConvInput<T>& x,
                       const Weight& weight, const T* bias, const ConvOutput<T>& out);
 
 }  // namespace kiln::cpu

@@ -114,7 +114,7 @@ bool goes_by_few_pixels(const ConvSizes& s, bool is_kept) {
 }  // namespace
 
 template <class T, class Weight>
-void forward_directly(const ConvSizes& s, const GemmKernels<T>& kernels, const T* x,
+void forward_directly(const ConvSizes& s, const GemmKernels<T>& kernels, const ConvInput<T>& x,
                       const Weight& weight, const T* bias, const ConvOutput<T>& out) {
   const ConvSizes sizes = sees_whole_planes(s) ? with_long_rows(s) : s;
   const Bands bands(sizes, kernels);
@@ -122,10 +122,19 @@ void forward_directly(const ConvSizes& s, const GemmKernels<T>& kernels, const T
     case Way::in_place:
       return forward_in_place(sizes, bands, kernels, x, weight, bias, out);
     case Way::packed:
-      return forward_packed(sizes, kernels, x, weight, bias, out);
+      if constexpr (std::is_same_v<Weight, WordWeight>) {
+        const bool joined = x.data != nullptr;
+        const Scratch<T> words(joined ? 0 : s.batch * s.groups * s.in * s.plane());
+        if (!joined) {
+          join_planes(x.halves.data, s.batch * s.groups, x.halves.channels, s.plane(), words.get());
+        }
+        return forward_packed(sizes, kernels, joined ? x.data : words.get(), weight, bias, out);
+      } else {
+        return forward_packed(sizes, kernels, x.data, weight, bias, out);
+      }
     case Way::by_pixels:
       if constexpr (std::is_same_v<Weight, ConvWeight<T>>) {
-        forward_by_pixels(sizes, x, weight, bias, out.finish, out.y);
+        forward_by_pixels(sizes, x.data, weight, bias, out.finish, out.y);
       }
   }
 }
@@ -163,7 +172,8 @@ void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, con
     if (goes_by_few_pixels(s, kept.storage != nullptr))
       return few_pixels_forward(s, x, kept, bias, finish, y);
   }
-  forward_directly(s, gemm_kernels<T>(), x, kept, bias, ConvOutput<T>{y, finish, {}});
+  forward_directly(s, gemm_kernels<T>(), ConvInput<T>{x, {}}, kept, bias,
+                   ConvOutput<T>{y, finish, {}});
 }
 
 template bool takes_turned_weights<float>(const ConvSizes&);
@@ -172,7 +182,7 @@ template void conv_forward(const ConvSizes&, const float*, const ConvWeight<floa
                            const Finish<float>&, float*);
 template void conv_forward(const ConvSizes&, const double*, const ConvWeight<double>&,
                            const double*, const Finish<double>&, double*);
-template void forward_directly(const ConvSizes&, const GemmKernels<float>&, const float*,
+template void forward_directly(const ConvSizes&, const GemmKernels<float>&, const ConvInput<float>&,
                                const WordWeight&, const float*, const ConvOutput<float>&);
 
 }  // namespace kiln::cpu

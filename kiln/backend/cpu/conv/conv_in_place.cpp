@@ -1,8 +1,10 @@
 // Convolution by patches in place: Note [Patches].
 #include <tuple>
+#include <type_traits>
 
 #include "kiln/backend/cpu/conv/conv_direct.h"
 #include "kiln/backend/cpu/conv/packed_weights.h"
+#include "kiln/backend/cpu/matmul/gemm_words.h"
 
 namespace kiln::cpu {
 namespace {
@@ -12,10 +14,12 @@ class InPlaceConvolution {
  public:
   template <class Weight>
   InPlaceConvolution(const ConvSizes& s, const Bands& bands, const GemmKernels<T>& kernels,
-                     const T* x, const Weight& weight, const T* bias, const ConvOutput<T>& out)
+                     const ConvInput<T>& x, const Weight& weight, const T* bias,
+                     const ConvOutput<T>& out)
       : s_(s),
         bands_(bands),
-        x_(x),
+        x_(x.data),
+        halves_(x.halves),
         bias_(bias),
         out_(out),
         kernels_(kernels),
@@ -112,6 +116,27 @@ class InPlaceConvolution {
     return end <= planes * s_.plane();
   }
 
+  // The same of planes of words, whose halves are joined on the way: from channel `first` on.
+  void join_phases(int64_t image, int64_t first, int64_t count, const Bands::Band& band,
+                   float* to) const {
+    const PatchGeometry& g = s_.geometry;
+    const int64_t size = copied_rows_ * bands_.row;
+    const uint16_t* const planes = bits_of(halves_.data) + image * halves_.channels * s_.plane();
+    for (int64_t c = first; c < first + count; ++c) {
+      const uint16_t* const even = planes + 2 * c * s_.plane();
+      const uint16_t* const odd = 2 * c + 1 < halves_.channels ? even + s_.plane() : nullptr;
+      for (const int64_t r : bands_.down.kinds) {
+        for (const int64_t s : bands_.along.kinds) {
+          word_conv_kernels()->pad(even, odd, s_.height, s_.width,
+                                   band.top * g.stride[0] + r - g.padding[0],
+                                   band.left * g.stride[1] + s - g.padding[1], g.stride,
+                                   copied_rows_, bands_.row, reinterpret_cast<uint32_t*>(to));
+          to += size;
+        }
+      }
+    }
+  }
+
   // Copies the phases of `count` planes that a band sees.
   void copy_phases(const int64_t* planes, int64_t count, const Bands::Band& band, T* to) const {
     const PatchGeometry& g = s_.geometry;
@@ -144,7 +169,7 @@ class InPlaceConvolution {
     block.c_row = s_.output_step();
     block.c_at = s_.output_at(image) + pixel + weights_.channel_of(panel, s_) * block.c_row;
     (number + 1 == bands_.count ? last_ : whole_).use_for(block);
-    const bool copied = !in_input(image, band);
+    const bool joined = x_ == nullptr, copied = joined || !in_input(image, band);
     const int64_t channels = weights_.longest_run() / s_.taps();
     const Scratch<int64_t> planes(channels);
     const Scratch<T> copy(copied ? channels * bands_.phases() * copied_rows_ * bands_.row +
@@ -158,11 +183,14 @@ class InPlaceConvolution {
       // Over many panels a tile's own prefetches of the next one are enough, unless one row is read
       // where it lies: neighbouring taps ask for the same.
       const bool is_row = s_.out_height == 1 && s_.taps() > 1;
-      if (copied || block.panels < 16 || is_row) {
+      if (!joined && (copied || block.panels < 16 || is_row)) {
         read_ahead(s_, x_, planes.get(), count, pixel, pixels);
       }
       if (copied) {
-        copy_phases(planes.get(), count, band, copy.get());
+        if constexpr (std::is_same_v<T, float>) {
+          if (joined) join_phases(image, channel, count, band, copy.get());
+        }
+        if (!joined) copy_phases(planes.get(), count, band, copy.get());
         block.b = copy.get();
         block.b_offsets = in_copy_.get();
       } else {
@@ -182,7 +210,8 @@ class InPlaceConvolution {
 
   const ConvSizes& s_;
   const Bands& bands_;
-  const T* x_;
+  const T* x_;  // or null, and
+  HalfPlanes halves_;
   const T* bias_;
   const ConvOutput<T>& out_;
   const GemmKernels<T>& kernels_;
@@ -197,18 +226,19 @@ class InPlaceConvolution {
 
 template <class T, class Weight>
 void forward_in_place(const ConvSizes& s, const Bands& bands, const GemmKernels<T>& kernels,
-                      const T* x, const Weight& weight, const T* bias, const ConvOutput<T>& out) {
+                      const ConvInput<T>& x, const Weight& weight, const T* bias,
+                      const ConvOutput<T>& out) {
   InPlaceConvolution<T>(s, bands, kernels, x, weight, bias, out).run();
 }
 
 template void forward_in_place(const ConvSizes&, const Bands&, const GemmKernels<float>&,
-                               const float*, const ConvWeight<float>&, const float*,
+                               const ConvInput<float>&, const ConvWeight<float>&, const float*,
                                const ConvOutput<float>&);
 template void forward_in_place(const ConvSizes&, const Bands&, const GemmKernels<float>&,
-                               const float*, const WordWeight&, const float*,
+                               const ConvInput<float>&, const WordWeight&, const float*,
                                const ConvOutput<float>&);
 template void forward_in_place(const ConvSizes&, const Bands&, const GemmKernels<double>&,
-                               const double*, const ConvWeight<double>&, const double*,
+                               const ConvInput<double>&, const ConvWeight<double>&, const double*,
                                const ConvOutput<double>&);
 
 }  // namespace kiln::cpu

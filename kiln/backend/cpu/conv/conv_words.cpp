@@ -91,16 +91,18 @@ void conv_forward_of_words(const ConvSizes& s, const bfloat16* x, const bfloat16
   }
   const bool neighbours = pairs_neighbours(s, x);
   const ConvSizes words = of_words(s, neighbours);
-  const Scratch<float> joined(neighbours ? 0 : s.batch * s.groups * words.in * s.plane());
-  const float* seen = joined.get();
+  const bool few = has_few_pixels(s);
+  ConvInput<float> seen{nullptr, {x, s.in}};
+  const Scratch<float> joined(few && !neighbours ? words.in * s.plane() : 0);
   if (neighbours) {
-    seen = reinterpret_cast<const float*>(x);
-  } else {
-    join_planes(x, s.batch * s.groups, s.in, s.plane(), joined.get());
+    seen.data = reinterpret_cast<const float*>(x);
+  } else if (few) {
+    join_planes(x, 1, s.in, s.plane(), joined.get());
+    seen.data = joined.get();
   }
   const WordWeight words_of_weight{weight, weight_storage, neighbours ? 0 : s.in};
   const HalfResults halves{&y->bits, residual == nullptr ? nullptr : bits_of(residual), activation};
-  if (has_few_pixels(s)) return few_pixels_of_words(words, seen, words_of_weight, bias, halves);
+  if (few) return few_pixels_of_words(words, seen.data, words_of_weight, bias, halves);
   const bool one_run = channels_of_run(words) == words.in;
   const Scratch<float> sums(one_run ? 0 : count);
   forward_directly(words, word_conv_kernels()->products, seen, words_of_weight, bias,

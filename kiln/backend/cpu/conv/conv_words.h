@@ -11,9 +11,10 @@ namespace kiln::cpu {
 
 // Note [Words of channels]: an instruction that multiplies pairs of bf16 takes two channels at
 // once. The input's planes are joined in pairs, so that an element is a word of 4 bytes, and so are
-// the weights. From there on a convolution is one of floats with half as many channels: words are
-// copied, padded and packed by the kernels that copy floats, which keep all bits, and one kernel
-// multiplies. Sums are floats.
+// the weights: where patches are read in place, as a band of them is copied, else beforehand. From
+// there on a convolution is one of floats with half as many channels: words are copied, padded and
+// packed by the kernels that copy floats, which keep all bits, and one kernel multiplies. Sums are
+// floats.
 //
 // Where windows begin at even columns and are of even width, neighbours in a row make the words,
 // and nothing is joined.
@@ -22,6 +23,10 @@ struct WordConvKernels {
   // sums[i] + bias for i in [0, count), finished, as results [at, at + count).
   void (*finish_row)(const float* sums, int64_t count, float bias, const HalfResults& to,
                      int64_t at);
+  // What PatchKernels<float>::pad() copies of the plane of words that two planes give; odd: null
+  // for zeros.
+  void (*pad)(const uint16_t* even, const uint16_t* odd, int64_t height, int64_t width, int64_t top,
+              int64_t left, const IntPair& step, int64_t rows, int64_t row_width, uint32_t* to);
 };
 // Null where the machine has no such instruction.
 const WordConvKernels* word_conv_kernels();
@@ -39,6 +44,12 @@ void join_weights(const ConvSizes& sizes, const WordWeight& weight, float* to);
 // Joins the planes of `images` images, `channels` each, in pairs; the last of an odd number with
 // zeros.
 void join_planes(const bfloat16* x, int64_t images, int64_t channels, int64_t plane, float* to);
+
+// Planes of bf16 that are not joined yet, `channels` in each group of each image.
+struct HalfPlanes {
+  const bfloat16* data = nullptr;
+  int64_t channels = 0;
+};
 
 // Whether conv_forward_of_words() takes this convolution of bf16.
 bool convolves_words(const ConvSizes& sizes);

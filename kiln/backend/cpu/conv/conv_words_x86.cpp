@@ -196,6 +196,67 @@ void finish_row(const float* sums, int64_t count, float bias, const HalfResults&
   }
 }
 
+// The lanes of a vector of columns from `column` on that a row of `width` has.
+inline __mmask16 columns_of(int64_t column, int64_t width) {
+  const int64_t low = std::clamp<int64_t>(-column, 0, kLanes);
+  const int64_t high = std::clamp<int64_t>(width - column, 0, kLanes);
+  return static_cast<__mmask16>((1U << high) - (1U << std::min(low, high)));
+}
+
+// Words of 16 columns from `column` on, kStep apart.
+template <int kStep>
+inline __m512i joined_columns(const uint16_t* even, const uint16_t* odd, int64_t column,
+                              int64_t width) {
+  const auto words_of = [=](const uint16_t* row) HWY_ATTR {
+    if constexpr (kStep == 1) {
+      return _mm512_cvtepu16_epi32(
+          _mm256_maskz_loadu_epi16(columns_of(column, width), row + column));
+    } else {
+      const auto low = static_cast<uint32_t>(columns_of(column, width));
+      const auto high = static_cast<uint32_t>(columns_of(column + kLanes, width));
+      return _mm512_maskz_loadu_epi16(static_cast<__mmask32>(low | high << 16), row + column);
+    }
+  };
+  const __m512i lower =
+      kStep == 1 ? words_of(even) : _mm512_and_si512(words_of(even), _mm512_set1_epi32(0xFFFF));
+  return odd == nullptr ? lower : _mm512_or_si512(lower, _mm512_slli_epi32(words_of(odd), 16));
+}
+
+void pad(const uint16_t* even, const uint16_t* odd, int64_t height, int64_t width, int64_t top,
+         int64_t left, const IntPair& step, int64_t rows, int64_t row_width, uint32_t* to) {
+  if (step == IntPair{1, 1} && left == 0 && row_width == width && top >= 0 &&
+      top + rows <= height) {
+    return bf16_kernels()->join(even + top * width, odd == nullptr ? odd : odd + top * width,
+                                rows * width, to);
+  }
+  for (int64_t r = 0; r < rows; ++r, to += row_width) {
+    const int64_t row = top + r * step[0];
+    if (row < 0 || row >= height) {
+      std::fill_n(to, row_width, 0);
+      continue;
+    }
+    const uint16_t* const e = even + row * width;
+    const uint16_t* const o = odd == nullptr ? odd : odd + row * width;
+    // What the last vector writes beyond the row, the next row overwrites.
+    if (step[1] == 1) {
+      for (int64_t i = 0; i < row_width; i += kLanes) {
+        _mm512_storeu_si512(to + i, joined_columns<1>(e, o, left + i, width));
+      }
+    } else if (step[1] == 2) {
+      for (int64_t i = 0; i < row_width; i += kLanes) {
+        _mm512_storeu_si512(to + i, joined_columns<2>(e, o, left + 2 * i, width));
+      }
+    } else {
+      for (int64_t i = 0; i < row_width; ++i) {
+        const int64_t column = left + i * step[1];
+        const bool exists = column >= 0 && column < width;
+        const uint32_t low = exists ? e[column] : 0, high = exists && o != nullptr ? o[column] : 0;
+        to[i] = low | high << 16;
+      }
+    }
+  }
+}
+
 template <int kVectors, int... kRow>
 constexpr auto conv_tiles(std::integer_sequence<int, kRow...>) {
   struct Table {
@@ -217,7 +278,7 @@ HWY_POP_ATTRIBUTES
 const WordConvKernels* word_conv_kernels() {
   if (bf16_kernels() == nullptr) return nullptr;
   static const WordConvKernels kernels = [] {
-    WordConvKernels made{gemm_kernels<float>(), &finish_row};
+    WordConvKernels made{gemm_kernels<float>(), &finish_row, &pad};
     made.products.max_rows = kRowsOfTile;
     made.products.conv_block = &conv_block;
     made.products.patch_block = &patch_block;
