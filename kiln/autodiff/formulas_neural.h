@@ -258,6 +258,10 @@ struct FormulasNeural : FormulasScan<B> {
     return {attach("max_pool2d", std::move(out), std::move(to), std::move(formula)),
             std::move(index)};
   }
+  static T float_max_pool2d_values(F x, const PoolOptions& options) {
+    if (tracked(x)) return float_max_pool2d(x, options).first;
+    return {B::float_max_pool2d_values(in(x), options)};
+  }
   static T float_max_pool2d_backward(F g, const Arg<Int>& index, const Shape& x_shape,
                                      const PoolOptions& options) {
     if (!tracked(g)) return {B::float_max_pool2d_backward(in(g), index, x_shape, options)};

@@ -136,6 +136,11 @@ struct WindowDefaults {
   }
 
   template <class X = Bk>
+  static FloatOf<X> float_max_pool2d_values(const FloatOf<X>& x, const PoolOptions& options) {
+    return X::float_max_pool2d(x, options).first;
+  }
+
+  template <class X = Bk>
   static FloatOf<X> float_max_pool2d_backward(const FloatOf<X>& g, const IntOf<X>& indices,
                                               const Shape& x_shape, const PoolOptions&) {
     const Shape& g_shape = X::shape(g);

@@ -532,6 +532,9 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
   out.push_back({"float_max_pool2d", {image}, [pool](const V& x) {
                    return A::float_max_pool2d(x[0], pool).first;
                  }});
+  out.push_back({"float_max_pool2d_values", {image}, [pool](const V& x) {
+                   return A::float_max_pool2d_values(x[0], pool);
+                 }});
   pool.count_include_pad = false;
   out.push_back({"float_avg_pool2d", {image}, [pool](const V& x) {
                    return A::float_avg_pool2d(x[0], pool);

@@ -43,6 +43,7 @@ void check_max(const Problem& p, DType dtype) {
   const auto [want_y, want_at] = Reference::float_max_pool2d(x, p.options);
   CHECK(same_bits(y, want_y));
   CHECK(same_bits(at, want_at));
+  CHECK(same_bits(Cpu::float_max_pool2d_values(x, p.options), want_y));
   const HostHandle g = random_tensor(y->shape(), dtype, 2);
   check_close(Cpu::float_max_pool2d_backward(g, at, p.x, p.options),
               Reference::float_max_pool2d_backward(g, at, p.x, p.options), kernel_tolerance(dtype));
@@ -74,6 +75,7 @@ TEST_CASE("max_pool2d: the first of equals wins, NaN beats all, -inf is a value"
       const auto [want_y, want_at] = Reference::float_max_pool2d(x, options);
       check_close(y, want_y, 0.0);
       CHECK(same_bits(at, want_at));
+      check_close(Cpu::float_max_pool2d_values(x, options), want_y, 0.0);
     }
   });
 }
@@ -99,6 +101,8 @@ TEST_CASE("pooling: operands with gaps, the same bits at any number of threads")
   const HostHandle x = random_tensor({3, 20, 30, 31}, DType::f32, 1);
   const PoolOptions options = {{3, 3}, {2, 2}, {1, 1}, {1, 1}, false, true};
   CHECK(same_bits(Cpu::float_max_pool2d(stored_with_gaps(x), options).first,
+                  Cpu::float_max_pool2d(x, options).first));
+  CHECK(same_bits(Cpu::float_max_pool2d_values(stored_with_gaps(x), options),
                   Cpu::float_max_pool2d(x, options).first));
   CHECK(same_bits(Cpu::float_avg_pool2d(stored_transposed(x), options),
                   Cpu::float_avg_pool2d(x, options)));

@@ -275,6 +275,24 @@ def test_blocks_notice_what_is_changed_without_their_knowing(monkeypatch):
 
 def test_a_class_says_which_layers_compute_its_activations():
     nn = kiln.nn
+
+    class Own(nn.Module):
+        fusable = (("conv", "norm"), ("conv", "activation"))
+
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)
+            self.activation = nn.SiLU()
+
+        def forward(self, x):
+            return self.activation(self.norm(self.conv(x)))
+
+    own, image = run_in(Own()), kiln.randn(2, 2, 6, 5)
+    with kiln.no_grad():
+        expected = own(image)
+        nn.utils.fuse_(own)
+        assert own.conv.activation == "silu" and type(own.activation) is nn.Identity
+        assert kiln.allclose(own(image), expected, 1e-5, 1e-6)
     block = kiln.models.mobilenet_v3_large().features[4].block
     excite = next(m for m in block if type(m).__name__ == "SqueezeExcitation").eval()
     x = kiln.randn(2, excite.fc1.in_channels, 5, 7)

@@ -318,6 +318,9 @@ struct Rows : Base {
     const Shape out = infer::pool2d(x->shape(), options);
     return {of_shape(x, out), of_shape(x, out, DType::i64)};
   }
+  static M float_max_pool2d_values(T x, const PoolOptions& options) {
+    return of_shape(x, infer::pool2d(x->shape(), options));
+  }
   static M float_max_pool2d_backward(T g, T, const Shape& x, const PoolOptions&) {
     return of_shape(g, x);
   }

@@ -54,6 +54,10 @@ double divisor(const Shape& x, const Shape& at, const PoolOptions& o) {
 
 }  // namespace
 
+HostHandle Ops::float_max_pool2d_values(Tensor x, const PoolOptions& options) {
+  return float_max_pool2d(x, options).first;
+}
+
 std::pair<HostHandle, HostHandle> Ops::float_max_pool2d(Tensor x, const PoolOptions& options) {
   const Shape& in = x->shape();
   const Shape shape = pooled_shape(in, options, options.dilation);

@@ -206,6 +206,7 @@ constexpr Rule kLayerRules[] = {
     {kRow_float_conv_transpose2d, check_conv_transpose2d},
     {kRow_float_conv3d, check_conv3d},
     {kRow_float_max_pool2d, check_max_pool},
+    {kRow_float_max_pool2d_values, check_max_pool},
     {kRow_float_avg_pool2d, check_avg_pool},
     {kRow_float_window_argmax, check_window_argmax},
     {kRow_float_softmax, check_dim},

@@ -117,7 +117,7 @@ void conv_input_grad(Writer& w, const Node& n) {
                       w.get<Options>(n, 3)));
 }
 
-void max_pool2d(Writer& w, const Node& n) {
+void max_pool2d_values(Writer& w, const Node& n) {
   const PoolOptions& o = w.get<PoolOptions>(n, 1);
   w.out(n, w.add("MaxPool", {w.in(n, 0)},
                  {{"kernel_shape", all_of(o.kernel)},
@@ -125,6 +125,9 @@ void max_pool2d(Writer& w, const Node& n) {
                   {"pads", pads_of(o.padding)},
                   {"dilations", all_of(o.dilation)},
                   {"ceil_mode", int64_t{o.ceil_mode}}}));
+}
+void max_pool2d(Writer& w, const Node& n) {
+  max_pool2d_values(w, n);
   w.leave_out(n, 1, "it reads the places of a max pool, which ONNX counts otherwise");
 }
 void avg_pool2d(Writer& w, const Node& n) {
@@ -331,6 +334,7 @@ constexpr Translation kLayersRows[] = {
     {graph::kRow_float_conv3d, conv3d},
     {graph::kRow_float_conv3d_input_grad, conv_input_grad<Conv3dOptions>},
     {graph::kRow_float_max_pool2d, max_pool2d},
+    {graph::kRow_float_max_pool2d_values, max_pool2d_values},
     {graph::kRow_float_avg_pool2d, avg_pool2d},
     {graph::kRow_float_softmax, softmax<false>},
     {graph::kRow_float_log_softmax, softmax<true>},

@@ -67,6 +67,14 @@ struct MaxPooled {
   Tensor values, indices;
 };
 
+MaxPooled best_of_planes(const char* op, const Tensor& x, const PoolOptions& options,
+                         bool wants_indices) {
+  const Value& value = value_of(op, x);
+  if (!wants_indices) return {wrap(AD::float_max_pool2d_values(value, options)), {}};
+  auto [values, positions] = AD::float_max_pool2d(value, options);
+  return {wrap(std::move(values)), wrap(std::move(positions))};
+}
+
 // A box's first maximum is the first maximum of the first of its planes that has it.
 MaxPooled max_pool(const Pooling& p, const Tensor& input, bool wants_indices) {
   if (is_whole(input.dtype())) {
@@ -78,24 +86,20 @@ MaxPooled max_pool(const Pooling& p, const Tensor& input, bool wants_indices) {
   require_floating(p.op, input);
   if (p.is_direct(input)) {
     p.check(input, input);
-    auto [values, positions] = AD::float_max_pool2d(value_of(p.op, input), p.planes());
-    return {wrap(std::move(values)), wrap(std::move(positions))};
+    return best_of_planes(p.op, input, p.planes(), wants_indices);
   }
   const Planes planes(p.op, input, p.spatial);
   p.check(input, planes.x);
   const Shape s = planes.x.shape();
   const Tensor frames = planes.x.reshape({s[0], s[1] * s[2], s[3], s[4]});
-  auto [values, positions] = AD::float_max_pool2d(value_of(p.op, frames), p.planes());
-  Tensor out = wrap(std::move(values));
-  Tensor index = wrap(std::move(positions));
+  const auto [in_planes, positions] = best_of_planes(p.op, frames, p.planes(), wants_indices);
+  Tensor out = in_planes, index = positions;
   const int64_t height = out.size(2), width = out.size(3);
   if (p.spatial == 3) {
-    const Shape columns{s[0], s[1], s[2], height * width};
-    const Tensor by_depth = out.reshape(columns);
-    auto [best, where] = AD::float_max_pool2d(value_of(p.op, by_depth), p.depths());
-    out = wrap(std::move(best));
-    if (wants_indices) {  // `where` is depth * (height * width) + column
-      const Tensor at = wrap(std::move(where));
+    const Tensor by_depth = out.reshape({s[0], s[1], s[2], height * width});
+    const auto [best, at] = best_of_planes(p.op, by_depth, p.depths(), wants_indices);
+    out = best;
+    if (wants_indices) {  // `at` is depth * (height * width) + column
       const int64_t plane = height * width;
       const Tensor columns_of = at.reshape({s[0], s[1], p.out_size(planes.x, 0) * plane});
       const Tensor in_plane = index.reshape({s[0], s[1], s[2] * plane}).gather(2, columns_of);

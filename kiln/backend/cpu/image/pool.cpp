@@ -1,9 +1,11 @@
 // Pooling: planes are shared out whole.
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/image/pool_kernels.h"
+#include "kiln/backend/cpu/image/window_kernels.h"
 #include "kiln/backend/cpu/index/indices.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -65,6 +67,20 @@ void run_max_pool(const PoolSizes& s, int64_t planes, const T* x, T* y, int64_t*
   });
 }
 
+// max_planes(planes, x, columns, y) for all planes.
+template <class T, class F>
+void run_max_pool_values(const PoolSizes& s, int64_t planes, const HostTensor& x,
+                         const HostTensor& y, F&& max_planes) {
+  const int64_t in = s.height * s.width;
+  const int64_t out = s.out_height * s.out_width;
+  if (out == 0) return;
+  parallel_for(planes, planes_per_piece(std::max(in, out)), [&](int64_t begin, int64_t end) {
+    const cpu::Scratch<T> columns(cpu::columns_of_windows(s));
+    max_planes(end - begin, static_cast<const T*>(x.data()) + begin * in, columns.get(),
+               static_cast<T*>(y.data()) + begin * out);
+  });
+}
+
 template <class T>
 void run_max_pool_backward(int64_t planes, int64_t in, int64_t out, const T* g,
                            const int64_t* indices, T* dx) {
@@ -90,11 +106,17 @@ void run_avg_pool(const PoolSizes& s, bool count_padding, int64_t planes, const 
   if (out == 0) return;
   const cpu::Scratch<T> divisors(out);
   fill_divisors(s, count_padding, divisors.get());
-  const auto& kernels = cpu::pool_kernels<T>();
+  const cpu::WindowKernels& kernels = cpu::window_kernels();
   parallel_for(planes, planes_per_piece(std::max(in, out)), [&](int64_t begin, int64_t end) {
+    const cpu::Scratch<T> columns(cpu::columns_of_windows(s));
+    const int64_t count = end - begin;
+    if constexpr (std::is_same_v<T, float>) {
+      kernels.sum_f32(s, count, x + begin * in, columns.get(), y + begin * out);
+    } else {
+      kernels.sum_f64(s, count, x + begin * in, columns.get(), y + begin * out);
+    }
     for (int64_t i = begin; i < end; ++i) {
       T* to = y + i * out;
-      kernels.sum_plane(s, x + i * in, to);
       for (int64_t p = 0; p < out; ++p) to[p] /= divisors[p];
     }
   });
@@ -160,6 +182,33 @@ std::pair<HostHandle, HostHandle> CpuOps::float_max_pool2d(Arg<HostHandle> x,
                  indices->data_as<int64_t>());
   }
   return {std::move(y), std::move(indices)};
+}
+
+HostHandle CpuOps::float_max_pool2d_values(Arg<HostHandle> x, const PoolOptions& options) {
+  const HostHandle in = cpu::contiguous(x.get());
+  const PoolSizes s = pool_sizes(in->shape(), options, options.dilation);
+  const int64_t planes = in->shape()[0] * in->shape()[1];
+  HostHandle y = host::empty({in->shape()[0], in->shape()[1], s.out_height, s.out_width},
+                             in->dtype(), in->device());
+  const cpu::WindowKernels& kernels = cpu::window_kernels();
+  const auto run = [&]<class T>(const auto& kernel) {
+    run_max_pool_values<T>(s, planes, *in, *y, kernel);
+  };
+  if (in->dtype() == DType::f64) {
+    run.operator()<double>([&](int64_t count, const double* from, double* columns, double* to) {
+      kernels.max_f64(s, count, from, columns, to);
+    });
+  } else if (in->dtype() == DType::f32) {
+    run.operator()<float>([&](int64_t count, const float* from, float* columns, float* to) {
+      kernels.max_f32(s, count, from, columns, to);
+    });
+  } else {
+    const int16_t infinity = in->dtype() == DType::bf16 ? 0x7F80 : 0x7C00;
+    run.operator()<int16_t>([&](int64_t count, const int16_t* from, int16_t* columns, int16_t* to) {
+      kernels.max_half(s, count, infinity, from, columns, to);
+    });
+  }
+  return y;
 }
 
 HostHandle CpuOps::float_max_pool2d_backward(Arg<HostHandle> g, Arg<HostHandle> indices,

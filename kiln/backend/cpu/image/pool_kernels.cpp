@@ -343,63 +343,8 @@ void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
   for_each_window(s, lanes, [&](const Window& w) HWY_ATTR { max_of_windows(s, w, x, y, indices); });
 }
 
-// Windows far apart: the rows of a row of windows are added up first, then the columns of each
-// window. Returns false where windows are too wide.
 template <class T>
-bool sum_plane_by_rows(const PoolSizes& s, const T* x, T* y) {
-  constexpr int64_t kMost = 1024;  // columns at once
-  const int64_t extent = (s.kernel[1] - 1) * s.dilation[1] + 1;
-  if (s.stride[1] <= 2 || extent + s.stride[1] > kMost) return false;
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  HWY_ALIGN T sums[kMost + HWY_MAX_BYTES / sizeof(T)];
-  const int64_t windows = (kMost - extent) / s.stride[1] + 1;
-  for (int64_t oh = 0; oh < s.out_height; ++oh) {
-    const int64_t top = oh * s.stride[0] - s.padding[0];
-    for (int64_t ow = 0; ow < s.out_width; ow += windows) {
-      const int64_t last = std::min(ow + windows, s.out_width);
-      const int64_t begin = std::max<int64_t>(ow * s.stride[1] - s.padding[1], 0);
-      const int64_t end = std::min((last - 1) * s.stride[1] - s.padding[1] + extent, s.width);
-      for (int64_t c = begin; c < end; c += lanes) {
-        const auto columns = first_lanes(d, std::min(lanes, end - c));
-        auto sum = hn::Zero(d);
-        for (int64_t r = 0; r < s.kernel[0]; ++r) {
-          const int64_t row = top + r * s.dilation[0];
-          if (row < 0 || row >= s.height) continue;
-          sum = hn::Add(sum, masked_load(columns, d, x + row * s.width + c));
-        }
-        hn::StoreU(sum, d, sums + (c - begin));
-      }
-      for (int64_t o = ow; o < last; ++o) {
-        const int64_t left = o * s.stride[1] - s.padding[1];
-        T sum = 0;
-        for (int64_t k = 0; k < s.kernel[1]; ++k) {
-          const int64_t c = left + k * s.dilation[1];
-          if (c >= 0 && c < s.width) sum += sums[c - begin];
-        }
-        y[oh * s.out_width + o] = sum;
-      }
-    }
-  }
-  return true;
-}
-
-template <class T>
-void sum_plane(const PoolSizes& s, const T* x, T* y) {
-  if (sum_plane_by_rows(s, x, y)) return;
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for_each_window(s, lanes, [&](const Window& w) HWY_ATTR {
-    auto sum = hn::Zero(d);
-    for_each_tap(s, w, [&](int64_t row, int64_t iw, int64_t low, int64_t high) HWY_ATTR {
-      sum = hn::Add(sum, load_tap(d, x + row, iw, s.stride[1], low, high));
-    });
-    masked_store(sum, first_lanes(d, w.count), d, y + w.oh * s.out_width + w.ow);
-  });
-}
-
-template <class T>
-constexpr PoolKernels<T> kPoolKernels = {&max_plane<T>, &sum_plane<T>};
+constexpr PoolKernels<T> kPoolKernels = {&max_plane<T>};
 
 const PoolKernels<float>* pool_f32() { return &kPoolKernels<float>; }
 const PoolKernels<double>* pool_f64() { return &kPoolKernels<double>; }

@@ -18,8 +18,6 @@ struct PoolKernels {
   // Of equal elements the first in the window wins, and NaN beats all. A window without any element
   // gives -inf, -1.
   void (*max_plane)(const PoolSizes& s, const T* x, T* y, int64_t* indices);
-  // y[p] = sum of the window of output pixel p.
-  void (*sum_plane)(const PoolSizes& s, const T* x, T* y);
 };
 
 // For the best instruction set of this machine.
