@@ -76,5 +76,6 @@ void add_training_cases(CaseList& list);
 void add_coded_cases(CaseList& list);
 void add_quantized_cases(CaseList& list);
 void add_block_cases(CaseList& list);
+void add_pad_cases(CaseList& list);
 
 }  // namespace kiln::conformance

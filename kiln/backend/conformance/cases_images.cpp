@@ -148,19 +148,13 @@ void add_pads(CaseList& list, DType dtype) {
                         {{0, 4}, {0, 2}, {0, 1}}};
   const Kind kind = kind_of(dtype);
   for (const auto& [x, before, behind] : forms) {
-    const auto operand = [&](const Shape& shape) {
-      return kind == Kind::boolean ? list.booleans(shape) : list.uniform(shape, dtype);
-    };
-    for (const Scalar value : {Scalar(0), Scalar(kind == Kind::boolean ? 1 : 3)}) {
-      const char* op = kind == Kind::floating  ? "float_pad"
-                       : kind == Kind::integer ? "int_pad"
-                                               : "bool_pad";
-      list.add(op, {operand(x), before, behind, value});
-    }
     for (const EdgeMode mode : {EdgeMode::reflect, EdgeMode::replicate, EdgeMode::circular}) {
       const char* op = kind == Kind::floating  ? "float_pad_edges"
                        : kind == Kind::integer ? "int_pad_edges"
                                                : "bool_pad_edges";
+      const auto operand = [&](const Shape& shape) {
+        return kind == Kind::boolean ? list.booleans(shape) : list.uniform(shape, dtype);
+      };
       list.add(op, {operand(x), before, behind, mode});
       if (kind != Kind::floating) continue;
       Shape padded = x;

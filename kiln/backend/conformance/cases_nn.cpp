@@ -314,7 +314,6 @@ void add_pooling(CaseList& list, DType dtype) {
                               o_.padding[i], dilation, o_.ceil_mode);
     };
     list.add("float_max_pool2d", {list.uniform(x, dtype), o}).expandable = true;
-    list.add("float_max_pool2d_values", {list.uniform(x, dtype), o}).expandable = true;
     // Ties go to the first.
     list.add("float_max_pool2d", {list.integers(x, dtype, -2, 2), o});
     const Shape max_out = {x[0], x[1], size(0, o.dilation[0]), size(1, o.dilation[1])};
@@ -333,11 +332,9 @@ void add_pooling(CaseList& list, DType dtype) {
   const PoolOptions nowhere{.stride = {1, 1}, .padding = {1, 1}, .dilation = {3, 3}};
   const Shape plane = {2, 1, 2, 2};
   list.add("float_max_pool2d", {list.uniform(plane, dtype), nowhere});
-  list.add("float_max_pool2d_values", {list.uniform(plane, dtype), nowhere});
   list.add("float_max_pool2d_backward",
            {list.uniform({2, 1, 1, 1}, dtype), int_values({-1, -1}, {2, 1, 1, 1}), plane, nowhere});
   list.add("float_max_pool2d", {odd, PoolOptions{}});
-  list.add("float_max_pool2d_values", {odd, PoolOptions{}});
   list.add("float_max_pool2d", {odd, PoolOptions{.stride = {1, 1}, .padding = {1, 1}}});
   list.add("float_avg_pool2d", {odd, PoolOptions{}}, {8, 4});
 }
