@@ -13,6 +13,8 @@ struct Problem {
   PoolOptions options;
 };
 
+constexpr int64_t kFar = int64_t{1} << 40;
+
 const std::vector<Problem>& problems() {
   static const std::vector<Problem> list = {
       {{2, 3, 8, 8}, {}},
@@ -31,6 +33,10 @@ const std::vector<Problem>& problems() {
       {{1, 2, 6, 35}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, false, true}},
       {{1, 1, 9, 80}, {{4, 5}, {3, 2}, {2, 2}, {1, 3}, true, true}},
       {{1, 1, 3, 70}, {{2, 4}, {1, 1}, {1, 2}, {3, 2}, false, true}},
+      {{1, 2, 5, 130}, {{2, 3}, {2, 5}, {1, 1}, {1, 1}, false, true}},
+      // Strides and dilations far beyond the plane.
+      {{1, 2, 5, 9}, {{2, 3}, {kFar, kFar}, {1, 1}, {1, 1}, false, true}},
+      {{1, 2, 5, 9}, {{1, 1}, {1, 1}, {0, 0}, {kFar, kFar}, false, true}},
   };
   return list;
 }

@@ -106,7 +106,7 @@ HWY_INLINE void fold_columns(const Fold& fold, const PoolSizes& s, int64_t oh, c
     std::fill_n(to, s.width, fold.nothing());
     return;
   }
-  const int64_t step = s.dilation[0] * s.width, width = s.width;
+  const int64_t width = s.width, step = rows > 1 ? s.dilation[0] * width : 0;
   const T* const first = x + top * width;
   int64_t c = 0;
   for (; c + lanes <= width; c += lanes) {
@@ -131,7 +131,7 @@ HWY_INLINE void fold_row(const Fold& fold, const PoolSizes& s, const T* columns,
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t stride = s.stride[1], step = s.dilation[1], taps = s.kernel[1];
-  if (stride > 2 && 2 * s.out_width < lanes) {  // a few windows one by one
+  if (stride > 2 && s.out_width < lanes) {  // a few windows one by one
     for (int64_t ow = 0; ow < s.out_width; ++ow) {
       const T* const from = columns + ow * stride;
       T all = from[0];

@@ -22,11 +22,15 @@ struct WindowKernels {
   void (*sum_f64)(const PoolSizes& s, int64_t planes, const double* x, double* columns, double* y);
 };
 
-// For so many rows of windows, with room for whole vectors of so many lanes.
+// For so many rows of windows, with room for whole vectors of so many lanes. Strides above 4 are
+// taken in vectors only where a row has windows for one: a stride may be larger than any memory.
 inline constexpr int64_t kRowsOfWindows = 8;
 inline int64_t columns_of_windows(const PoolSizes& s, int64_t lanes = 128) {
-  const int64_t length = std::max(s.padding[1] + s.width, (s.out_width + lanes) * s.stride[1]) +
-                         s.kernel[1] * s.dilation[1] + 2 * lanes * s.stride[1];
+  const int64_t stride = s.stride[1];
+  const int64_t seen =
+      stride <= 4 ? (s.out_width + 2 * lanes) * stride : 2 * (s.out_width - 1) * stride + 1;
+  const int64_t length =
+      std::max(s.padding[1] + s.width, seen) + lanes + (s.kernel[1] - 1) * s.dilation[1];
   return kRowsOfWindows * length;
 }
 
