@@ -1,7 +1,6 @@
 // pad: a tensor inside a larger one, whose other elements have a value.
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 #include "kiln/backend/cpu/copy/element.h"
@@ -93,17 +92,7 @@ struct Rows {
     const int rank = to.rank();
     for (int64_t r = begin; r < end;) {
       const int64_t of_dim = rank > 0 ? to[rank - 1] : 1, first = r % of_dim;
-      int64_t rest = r / of_dim, place = 0, step = rank > 0 ? from[rank - 1] : 1;
-      for (int d = rank - 2; d >= 0; --d) {
-        const int64_t i = rest % to[d] - before[d];
-        if (i < 0 || i >= from[d]) {
-          place = -1;
-          break;
-        }
-        place += i * step;
-        rest /= to[d];
-        step *= from[d];
-      }
+      const int64_t place = rank > 0 ? place_of(r / of_dim, rank - 1, from[rank - 1]) : 0;
       const int64_t rows = std::min(of_dim - first, end - r);
       write(r, rows, first, place);
       r += rows;
@@ -113,7 +102,8 @@ struct Rows {
   // One row, by all threads.
   void run_long(int64_t r) const {
     char* const row = target + r * width;
-    const char* const values = source_of(r);
+    const int64_t place = place_of(r, to.rank(), 1);
+    const char* const values = place < 0 ? nullptr : source + place * kept;
     parallel_for(width / fill.item, kGrain, [&](int64_t from_item, int64_t to_item) {
       const int64_t begin = from_item * fill.item, end = to_item * fill.item;
       const int64_t first = values == nullptr ? end : std::clamp(gap_before, begin, end);
@@ -126,16 +116,18 @@ struct Rows {
     });
   }
 
-  const char* source_of(int64_t r) const {
-    int64_t place = 0, step = 1;
-    for (int d = to.rank() - 1; d >= 0; --d) {
+  // Which row of the source lies at place r of the first `dims` dims, of which one has `step` rows;
+  // -1 when there is none.
+  int64_t place_of(int64_t r, int dims, int64_t step) const {
+    int64_t place = 0;
+    for (int d = dims - 1; d >= 0; --d) {
       const int64_t i = r % to[d] - before[d];
-      if (i < 0 || i >= from[d]) return nullptr;
+      if (i < 0 || i >= from[d]) return -1;
       place += i * step;
       r /= to[d];
       step *= from[d];
     }
-    return source + place * kept;
+    return place;
   }
 };
 
