@@ -74,6 +74,16 @@ struct FormulasRecurrence : FormulasImages<B> {
         in(g_out), in(g_last), in(g_kept), in(out), in(kept), in(h), in(c), in(w), options);
     return {T{std::move(g_x)}, T{std::move(g_y)}, T{std::move(g_first)}};
   }
+
+  static std::pair<T, T> float_recurrent_cell(F x, F h, const T* c, F w_ih, F w_hh, const T* b_ih,
+                                              const T* b_hh, const RecurrenceOptions& options) {
+    if (tracked(x, h, c, w_ih, w_hh, b_ih, b_hh)) {
+      return Composed::cell(x, h, c, w_ih, w_hh, b_ih, b_hh, options);
+    }
+    auto [hidden, cell] = B::float_recurrent_cell(in(x), in(h), in(c), in(w_ih), in(w_hh), in(b_ih),
+                                                  in(b_hh), options);
+    return {T{std::move(hidden)}, T{std::move(cell)}};
+  }
 };
 
 }  // namespace kiln::autodiff

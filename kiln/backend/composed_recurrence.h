@@ -24,6 +24,17 @@ class ComposedRecurrence {
     return r.run(x, h, c, b);
   }
 
+  // As float_recurrent_cell: its gradient is that of the two rows.
+  static std::pair<T, T> cell(const T& x, const T& h, const T* c, const T& w_ih, const T& w_hh,
+                              const T* b_ih, const T* b_hh, const RecurrenceOptions& options) {
+    const Shape state = X::shape(h);
+    const RecurrenceOptions one{.cell = options.cell, .saves = false, .batch_sizes = {state[0]}};
+    const T last =
+        std::get<1>(X::float_recurrence(X::float_linear(x, w_ih, b_ih), h, c, w_hh, b_hh, one));
+    const auto at = [&](int64_t s) { return T(X::float_reshape(rows(last, s, 1), state)); };
+    return {at(0), c != nullptr ? at(1) : T(X::float_empty(Shape{0}, X::dtype(h), X::device(h)))};
+  }
+
   // As float_recurrence_backward.
   static std::tuple<T, T, T> backward(const T* g_out, const T* g_last, const T* g_kept,
                                       const T& out, const T& kept, const T& h, const T* c,

@@ -317,6 +317,14 @@ struct NnDefaults {
   }
 
   template <class X = Bk>
+  static std::pair<FloatOf<X>, FloatOf<X>> float_recurrent_cell(
+      const FloatOf<X>& x, const FloatOf<X>& h, const FloatOf<X>* c, const FloatOf<X>& w_ih,
+      const FloatOf<X>& w_hh, const FloatOf<X>* b_ih, const FloatOf<X>* b_hh,
+      const RecurrenceOptions& options) {
+    return ComposedRecurrence<X>::cell(x, h, c, w_ih, w_hh, b_ih, b_hh, options);
+  }
+
+  template <class X = Bk>
   static FloatOf<X> float_dropout(const FloatOf<X>& x, double p, RandomStream stream) {
     const FloatOf<X> draws =
         X::float_random(X::shape(x), Distribution::uniform(), stream, DType::f32, X::device(x));

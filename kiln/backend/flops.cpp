@@ -29,6 +29,7 @@ constexpr std::pair<std::string_view, Product> kProducts[] = {
     {"float_attention_backward", Product::attention_backward},
     {"float_recurrence", Product::recurrence},
     {"float_recurrence_backward", Product::recurrence_backward},
+    {"float_recurrent_cell", Product::recurrent_cell},
 };
 
 // What one channel of the output multiplies.
@@ -75,6 +76,8 @@ int64_t flops_of(Product product, std::span<const Shape> operands, const Shape& 
       const Shape& w = of(product == Product::recurrence ? 3 : 7);
       return 2 * w.numel() * (result.numel() / std::max<int64_t>(1, w[1]));
     }
+    case Product::recurrent_cell:  // of x, h, c and the two weights
+      return 2 * of(0)[0] * (of(3).numel() + of(4).numel());
   }
   return 0;
 }

@@ -24,6 +24,7 @@ enum class Product : uint8_t {
   attention_backward,
   recurrence,
   recurrence_backward,
+  recurrent_cell,
 };
 
 Product product_of(std::string_view row);

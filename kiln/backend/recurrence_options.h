@@ -22,7 +22,7 @@ struct RecurrenceOptions {
   RecurrenceCell cell = RecurrenceCell::tanh;
   bool reverse = false;              // from the last step to the first
   bool saves = true;                 // whether what a gradient needs is wanted
-  std::vector<int64_t> batch_sizes;  // rows of each step; they do not grow
+  std::vector<int64_t> batch_sizes = {};  // rows of each step; they do not grow
 
   // Gates; states; and what is kept of each row: LSTM's i, f, g, o and c', GRU's r, z, n and y_n.
   int64_t gates() const {

@@ -6,7 +6,9 @@
 #include "kiln/nn/init.h"
 #include "kiln/nn/recurrent_steps.h"
 #include "kiln/nn/repr.h"
+#include "kiln/tensor/amp/autocast.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/nn/recurrence.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
@@ -317,6 +319,21 @@ PackedSequence like(const PackedSequence& x, const Tensor& data) {
   return {data, x.batch_sizes, x.sorted_indices, x.unsorted_indices};
 }
 
+bool has_one_length(const PackedSequence& x) {
+  const std::vector<int64_t> sizes = detail::batch_sizes_of("LSTM", x);
+  return sizes.front() == sizes.back();
+}
+
+// In a region of autocast products read its dtype, while states stay in f32. The results have
+// PyTorch's dtypes: the region's where `always` says so or the input has it.
+void lower_results(bool always, const Tensor& x, std::initializer_list<Tensor*> results) {
+  const amp::AutocastState region = amp::autocast_state();
+  if (!region.enabled || !(always || x.dtype() == region.dtype)) return;
+  for (Tensor* result : results) {
+    if (result->defined() && result->dtype() == f32) *result = result->to(region.dtype);
+  }
+}
+
 void check_nonlinearity(const char* name, const std::string& word) {
   if (word != "tanh" && word != "relu") {
     throw_error<ValueError>(name, ": nonlinearity must be tanh or relu; got '", word, "'");
@@ -330,22 +347,26 @@ RNN::RNN(RNNConfig config, const ParamOptions& param_options)
   check_nonlinearity("RNN", config_.nonlinearity);
 }
 std::pair<Tensor, Tensor> RNN::forward(const Tensor& x, const Tensor& h0) const {
-  const Result out = run(x, h0, {});
+  Result out = run(x, h0, {});
+  lower_results(true, x, {&out.output, &out.hidden});
   return {out.output, out.hidden};
 }
 std::pair<PackedSequence, Tensor> RNN::forward(const PackedSequence& x, const Tensor& h0) const {
-  const Result out = run(x, h0, {});
+  Result out = run(x, h0, {});
+  lower_results(true, x.data, {&out.output, &out.hidden});
   return {like(x, out.output), out.hidden};
 }
 
 GRU::GRU(GRUConfig config, const ParamOptions& param_options)
     : RecurrentLayer(std::move(config), param_options) {}
 std::pair<Tensor, Tensor> GRU::forward(const Tensor& x, const Tensor& h0) const {
-  const Result out = run(x, h0, {});
+  Result out = run(x, h0, {});
+  lower_results(false, x, {&out.output, &out.hidden});
   return {out.output, out.hidden};
 }
 std::pair<PackedSequence, Tensor> GRU::forward(const PackedSequence& x, const Tensor& h0) const {
-  const Result out = run(x, h0, {});
+  Result out = run(x, h0, {});
+  lower_results(false, x.data, {&out.output, &out.hidden});
   return {like(x, out.output), out.hidden};
 }
 
@@ -354,13 +375,16 @@ LSTM::LSTM(LSTMConfig config, const ParamOptions& param_options)
 std::pair<Tensor, LSTMState> LSTM::forward(const Tensor& x,
                                            const std::optional<LSTMState>& state) const {
   const LSTMState given = state.value_or(LSTMState());
-  const Result out = run(x, given.first, given.second);
+  Result out = run(x, given.first, given.second);
+  lower_results(true, x, {&out.output, &out.hidden, &out.cell});
   return {out.output, {out.hidden, out.cell}};
 }
 std::pair<PackedSequence, LSTMState> LSTM::forward(const PackedSequence& x,
                                                    const std::optional<LSTMState>& state) const {
   const LSTMState given = state.value_or(LSTMState());
-  const Result out = run(x, given.first, given.second);
+  Result out = run(x, given.first, given.second);
+  const bool always = amp::autocast_state().enabled && has_one_length(x);
+  lower_results(always, x.data, {&out.output, &out.hidden, &out.cell});
   return {like(x, out.output), {out.hidden, out.cell}};
 }
 
@@ -423,16 +447,16 @@ LSTMState RecurrentCell<ConfigType>::step(const Tensor& x, const Tensor& hidden,
   bool relu = false;
   if constexpr (requires { c.nonlinearity; }) relu = c.nonlinearity == "relu";
   const Tensor w = weight_ih.val();  // drawn in the order of parameters(), should all be lazy
-  RecurrentWeights weights{w, weight_hh.val(), {}, {}, {}};
-  if (bias_ih.defined()) {
-    weights.b_ih = bias_ih.val();
-    weights.b_hh = bias_hh.val();
-  }
-  Tensor next_cell = gates_ == 4 ? state(cell) : Tensor();
-  Tensor out = state(hidden);
-  detail::recurrent_sequence(gates_, relu, false, input, {input.size(0)}, out, next_cell, weights);
-  if (batched) return {out, next_cell};
-  return {out.squeeze(0), gates_ == 4 ? next_cell.squeeze(0) : next_cell};
+  const Tensor w_hidden = weight_hh.val();
+  const Tensor bias = bias_ih.defined() ? bias_ih.val() : Tensor();
+  const Tensor bias_hidden = bias_ih.defined() ? bias_hh.val() : Tensor();
+  const Tensor before = gates_ == 4 ? state(cell) : Tensor();
+  functional::RecurrentState next =
+      functional::recurrent_cell(detail::cell_of(gates_, relu), input, state(hidden), before, w,
+                                 w_hidden, bias, bias_hidden);
+  lower_results(gates_ == 1, x, {&next.hidden, &next.cell});
+  if (batched) return {std::move(next.hidden), std::move(next.cell)};
+  return {next.hidden.squeeze(0), gates_ == 4 ? next.cell.squeeze(0) : next.cell};
 }
 
 template class RecurrentCell<RNNCellConfig>;

@@ -153,6 +153,12 @@ std::string recurrent_activation_names() {
   return out;
 }
 
+RecurrenceCell cell_of(int64_t gates, bool relu) {
+  if (gates == 4) return RecurrenceCell::lstm;
+  if (gates == 3) return RecurrenceCell::gru;
+  return relu ? RecurrenceCell::relu : RecurrenceCell::tanh;
+}
+
 Tensor recurrent_sequence(int64_t gates, bool relu, bool reverse, const Tensor& data,
                           const std::vector<int64_t>& batch_sizes, Tensor& hidden, Tensor& cell,
                           const RecurrentWeights& weights, const RecurrentVariant& variant) {
@@ -163,10 +169,7 @@ Tensor recurrent_sequence(int64_t gates, bool relu, bool reverse, const Tensor& 
     return composed_sequence(reverse, xw, batch_sizes, hidden, cell, step);
   }
   RecurrenceOptions options;
-  options.cell = gates == 4   ? RecurrenceCell::lstm
-                 : gates == 3 ? RecurrenceCell::gru
-                 : relu       ? RecurrenceCell::relu
-                              : RecurrenceCell::tanh;
+  options.cell = cell_of(gates, relu);
   options.reverse = reverse;
   options.batch_sizes = batch_sizes;
   F::RecurrenceResult out =

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/backend/recurrence_options.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::nn::detail {
@@ -33,7 +34,10 @@ using ActivationFunction = Tensor (*)(const Tensor&);
 ActivationFunction recurrent_activation(const std::string& name);
 std::string recurrent_activation_names();
 
-// All steps of data [all steps, ..], of a layer with 1 gate (tanh or relu), 3 (GRU) or 4 (LSTM).
+// What a layer with 1 gate (tanh or relu), 3 (GRU) or 4 (LSTM) computes.
+RecurrenceCell cell_of(int64_t gates, bool relu);
+
+// All steps of data [all steps, ..], of a layer with 1 gate, 3 or 4.
 // batch_sizes says how many rows belong to each step, and does not grow. hidden and cell [N, ..]
 // begin as the first states and end as the last ones. -> [all steps, H].
 Tensor recurrent_sequence(int64_t gates, bool relu, bool reverse, const Tensor& data,

@@ -82,7 +82,7 @@ void for_each_case(const std::vector<DType>& float_dtypes, const std::vector<DTy
         add_complex_cases,   add_image_cases,     add_activation_cases, add_window_cases,
         add_norm_cases,      add_attention_cases, add_training_cases,   add_coded_cases,
         add_quantized_cases, add_function_cases,  add_recurrence_cases, add_sparse_cases,
-        add_block_cases,     add_pad_cases}) {
+        add_block_cases,     add_pad_cases,       add_recurrent_cell_cases}) {
     add_family(list);
     for (const Case& c : list.cases) fn(c);
     list.cases.clear();

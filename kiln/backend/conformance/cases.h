@@ -77,5 +77,6 @@ void add_coded_cases(CaseList& list);
 void add_quantized_cases(CaseList& list);
 void add_block_cases(CaseList& list);
 void add_pad_cases(CaseList& list);
+void add_recurrent_cell_cases(CaseList& list);
 
 }  // namespace kiln::conformance

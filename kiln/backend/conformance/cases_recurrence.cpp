@@ -1,4 +1,6 @@
 // Recurrences and their gradients.
+#include <algorithm>
+
 #include "kiln/backend/conformance/cases.h"
 #include "kiln/backend/host_tensor.h"
 #include "kiln/backend/reference/reference.h"
@@ -51,7 +53,42 @@ void add_form(CaseList& list, const Form& form, RecurrenceCell cell, bool revers
   add(g_out, g_last, list.uniform({rows, options.kept(), form.size}, kept->dtype()));
 }
 
+void add_cell(CaseList& list, int64_t sequences, int64_t inputs, int64_t size, RecurrenceCell cell,
+              bool whole, DType dtype) {
+  const RecurrenceOptions options{.cell = cell};
+  const int64_t gates = options.gates() * size;
+  const double most = 1.0 / static_cast<double>(std::max<int64_t>(size, 1));
+  const auto weight = [&](int64_t columns) {
+    return list.uniform({gates, columns}, dtype, -most, most);
+  };
+  const auto bias = [&] {
+    return whole ? Argument(list.uniform({gates}, dtype)) : Argument(Absent());
+  };
+  const Operand x = list.uniform({sequences, inputs}, dtype);
+  const Operand h = list.uniform({sequences, size}, dtype);
+  const Argument c = cell == RecurrenceCell::lstm
+                         ? Argument(list.uniform({sequences, size}, dtype))
+                         : Argument(Absent());
+  list.add("float_recurrent_cell",
+           {x, h, c, weight(inputs), weight(size), bias(), bias(), options}, {64, 64})
+      .elementwise = false;
+}
+
 }  // namespace
+
+void add_recurrent_cell_cases(CaseList& list) {
+  for (DType dtype : list.floats) {
+    for (const RecurrenceCell cell :
+         {RecurrenceCell::tanh, RecurrenceCell::relu, RecurrenceCell::gru, RecurrenceCell::lstm}) {
+      add_cell(list, 1, 5, 6, cell, true, dtype);
+      add_cell(list, 3, 4, 5, cell, false, dtype);
+      add_cell(list, 0, 4, 5, cell, true, dtype);
+      add_cell(list, 2, 0, 3, cell, true, dtype);
+      if (dtype != f32 && dtype != f64) continue;
+      add_cell(list, 13, 19, 37, cell, true, dtype);  // vectors and panels, with rests
+    }
+  }
+}
 
 void add_recurrence_cases(CaseList& list) {
   const Form forms[] = {

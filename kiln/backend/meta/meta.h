@@ -463,6 +463,10 @@ struct Rows : Base {
     return {of_shape(h, gates), of_shape(h, gates),
             of_shape(h, {options.states(), h->shape()[0], size})};
   }
+  static std::pair<M, M> float_recurrent_cell(T, T h, OptT c, T, T, OptT, OptT,
+                                              const RecurrenceOptions&) {
+    return {like(h), of_shape(h, c == nullptr ? Shape{0} : h->shape())};
+  }
   static M float_dropout(T x, double, RandomStream) { return like(x); }
   static void float_optimizer_step(Mut params, List, Mut state, const OptimizerStep&) {
     written(params);

@@ -60,21 +60,21 @@ HostHandle made(const Row& values, const Shape& shape, DType dtype, const Tensor
 
 DType statistics(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
-}  // namespace
+struct Forward {
+  Row out, last, kept;
+};
 
-std::tuple<HostHandle, HostHandle, HostHandle> Ops::float_recurrence(
-    Tensor x, Tensor h, const HostHandle* c, Tensor w, const HostHandle* b,
-    const RecurrenceOptions& options) {
-  const Recurrence r(h, c, w, options);
+// All steps, from the input's part of the gates.
+Forward forward(const Recurrence& r, const Row& xs, const Row& bias) {
+  const RecurrenceOptions& options = r.options;
   const size_t size = r.size;
-  const Row xs = read<double>(x.get());
-  const Row bias = b == nullptr ? Row() : read<double>(*b);
+  const bool lstm = options.cell == RecurrenceCell::lstm;
   Row out(r.rows * size), last(static_cast<size_t>(options.states()) * r.count * size);
   Row kept(r.rows * r.keeps * size);
   for (size_t n = 0; n < r.count; ++n) {
     Row state(r.first_h.begin() + long(n * size), r.first_h.begin() + long((n + 1) * size));
     Row cell(size);
-    if (c != nullptr) cell.assign(&r.first_c[n * size], &r.first_c[n * size] + size);
+    if (lstm) cell.assign(&r.first_c[n * size], &r.first_c[n * size] + size);
     for (size_t at = 0; at < r.steps.size(); ++at) {
       size_t row = 0;
       if (!row_of(r, at, n, &row)) continue;
@@ -114,16 +114,53 @@ std::tuple<HostHandle, HostHandle, HostHandle> Ops::float_recurrence(
       std::copy(state.begin(), state.end(), &out[row * size]);
     }
     std::copy(state.begin(), state.end(), last.begin() + long(n * size));
-    if (c != nullptr) {
+    if (lstm) {
       std::copy(cell.begin(), cell.end(), last.begin() + long((r.count + n) * size));
     }
   }
+  return {std::move(out), std::move(last), std::move(kept)};
+}
+
+}  // namespace
+
+std::tuple<HostHandle, HostHandle, HostHandle> Ops::float_recurrence(
+    Tensor x, Tensor h, const HostHandle* c, Tensor w, const HostHandle* b,
+    const RecurrenceOptions& options) {
+  const Recurrence r(h, c, w, options);
+  const Row bias = b == nullptr ? Row() : read<double>(*b);
+  const auto [out, last, kept] = forward(r, read<double>(x.get()), bias);
   const DType dtype = x->dtype();
   const auto n_rows = options.rows(), width = h->shape()[1];
   return {made(out, Shape{n_rows, width}, dtype, x),
           made(last, Shape{options.states(), h->shape()[0], width}, dtype, x),
           options.saves ? made(kept, Shape{n_rows, options.kept(), width}, statistics(dtype), x)
                         : made({}, Shape{0}, statistics(dtype), x)};
+}
+
+std::pair<HostHandle, HostHandle> Ops::float_recurrent_cell(
+    Tensor x, Tensor h, const HostHandle* c, Tensor w_ih, Tensor w_hh, const HostHandle* b_ih,
+    const HostHandle* b_hh, const RecurrenceOptions& options) {
+  const Shape& shape = h->shape();
+  const RecurrenceOptions one{.cell = options.cell, .saves = false, .batch_sizes = {shape[0]}};
+  const Recurrence r(h, c, w_hh, one);
+  const Row values = read<double>(x.get()), weights = read<double>(w_ih.get());
+  const auto bias_of = [](const HostHandle* b) { return b == nullptr ? Row() : read<double>(*b); };
+  const Row bias = bias_of(b_ih);
+  const auto inputs = static_cast<size_t>(x->shape()[1]);
+  Row gates(r.count * r.gates);
+  for (size_t n = 0; n < r.count; ++n) {
+    for (size_t j = 0; j < r.gates; ++j) {
+      double sum = bias.empty() ? 0.0 : bias[j];
+      for (size_t k = 0; k < inputs; ++k) sum += weights[j * inputs + k] * values[n * inputs + k];
+      gates[n * r.gates + j] = sum;
+    }
+  }
+  const Row last = forward(r, gates, bias_of(b_hh)).last;
+  const auto states = static_cast<long>(r.count * r.size);
+  const DType dtype = h->dtype();
+  return {made(Row(last.begin(), last.begin() + states), shape, dtype, h),
+          c == nullptr ? made({}, Shape{0}, dtype, h)
+                       : made(Row(last.begin() + states, last.end()), shape, dtype, h)};
 }
 
 std::tuple<HostHandle, HostHandle, HostHandle> Ops::float_recurrence_backward(

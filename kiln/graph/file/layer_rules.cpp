@@ -151,6 +151,23 @@ void check_recurrence(const RowCheck& row) {
   row.require(rows == row.shape(0)[0], "batch sizes that sum to the rows");
 }
 
+void check_recurrent_cell(const RowCheck& row) {
+  const int64_t gates_of_one = row.get<RecurrenceOptions>(7).gates();
+  row.require(row.rank(0) == 2 && row.rank(1) == 2 && row.shape(0)[0] == row.shape(1)[0],
+              "an input [N, I] and states [N, H]");
+  const int64_t size = row.shape(1)[1];
+  row.require(size <= kMostOption, "a state of a size that a weight can have");
+  const int64_t gates = gates_of_one * size;
+  for (const size_t i : {size_t{1}, size_t{3}, size_t{4}}) row.require_same_dtype(0, i);
+  row.require_shape(3, {gates, row.shape(0)[1]}, "a weight [gates, I]");
+  row.require_shape(4, {gates, size}, "a weight [gates, H]");
+  row.require_optional(5, {gates}, "a bias for each gate");
+  row.require_optional(6, {gates}, "a bias for each gate");
+  row.require((row.get<RecurrenceOptions>(7).cell == RecurrenceCell::lstm) == row.has(2),
+              "a cell state for an LSTM alone");
+  row.require_optional(2, row.shape(1), "a cell state in the shape of the hidden one");
+}
+
 void check_cross_entropy(const RowCheck& row) {
   row.require(row.rank(0) == 2 && row.rank(1) == 1 && row.dtype(1) == DType::i64 &&
                   row.shape(0)[0] == row.shape(1)[0] && row.shape(0)[1] >= 1,
@@ -217,6 +234,7 @@ constexpr Rule kLayerRules[] = {
     {kRow_float_group_norm, check_group_norm},
     {kRow_float_attention, check_attention},
     {kRow_float_recurrence, check_recurrence},
+    {kRow_float_recurrent_cell, check_recurrent_cell},
     {kRow_float_cross_entropy, check_cross_entropy},
     {kRow_float_nll_loss, check_nll_loss},
     {kRow_float_ctc_loss, check_ctc_loss},

@@ -29,6 +29,47 @@ std::string with_direction(Writer& w, const std::string& x) {
   return w.add("Unsqueeze", {x, w.ints({0})});
 }
 
+// The operator of a cell. X [T, N, I]; the weights and the bias with their gates in ONNX's order.
+struct Layer {
+  RecurrenceCell cell;
+  int64_t size;
+  bool reverse = false;
+  std::string x = {}, w_ih = {}, w_hh = {}, biases = {};
+  std::string h = {}, c = {};  // c of an LSTM alone
+};
+Names add_layer(Writer& w, const Layer& of) {
+  const auto weight = [&](const std::string& x) {
+    return with_direction(w, ordered(w, x, of.cell, of.size));
+  };
+  Names given{of.x,
+              weight(of.w_ih),
+              weight(of.w_hh),
+              with_direction(w, of.biases),
+              "",
+              with_direction(w, of.h)};
+  const bool lstm = of.cell == RecurrenceCell::lstm;
+  if (lstm) given.push_back(with_direction(w, of.c));
+  Writer::Attributes attributes{
+      {"hidden_size", of.size},
+      {"direction", std::string(of.reverse ? "reverse" : "forward")}};
+  if (of.cell == RecurrenceCell::gru) attributes.push_back({"linear_before_reset", int64_t{1}});
+  if (of.cell == RecurrenceCell::relu) {
+    attributes.push_back({"activations", std::vector<std::string>{"Relu"}});
+  }
+  const char* op = lstm ? "LSTM" : of.cell == RecurrenceCell::gru ? "GRU" : "RNN";
+  return w.add_many(op, given, attributes, lstm ? 3 : 2);
+}
+
+// The two biases, of which either may lack.
+std::string joined_biases(Writer& w, RecurrenceCell cell, int64_t gates, int64_t size, DType dtype,
+                          const std::string& b_ih, const std::string& b_hh) {
+  const auto bias_or_zeros = [&](const std::string& b) {
+    return b.empty() ? w.zeros_or_ones({gates}, dtype, 0.0) : ordered(w, b, cell, size);
+  };
+  const std::string first = bias_or_zeros(b_ih);
+  return w.add("Concat", {first, bias_or_zeros(b_hh)}, {{"axis", int64_t{0}}});
+}
+
 void recurrence(Writer& w, const Node& n) {
   const RecurrenceOptions& o = w.get<RecurrenceOptions>(n, 5);
   const int64_t count = w.shape(n, 1)[0], size = w.shape(n, 1)[1];
@@ -50,33 +91,48 @@ void recurrence(Writer& w, const Node& n) {
   } else {
     weight = w.constant(eye(gates).to_data().cast(dtype));
   }
-  const auto bias_or_zeros = [&](const std::string& b) {
-    return b.empty() ? w.zeros_or_ones({gates}, dtype, 0.0) : ordered(w, b, o.cell, size);
-  };
-  const std::string biases =
-      w.add("Concat", {bias_or_zeros(bias), bias_or_zeros(w.in(n, 4))}, {{"axis", int64_t{0}}});
-  Names given{w.reshaped(x, {steps, count, inputs}),
-              with_direction(w, ordered(w, weight, o.cell, size)),
-              with_direction(w, ordered(w, w.in(n, 3), o.cell, size)),
-              with_direction(w, biases),
-              "",
-              with_direction(w, w.in(n, 1))};
   const bool lstm = o.cell == RecurrenceCell::lstm;
-  if (lstm) given.push_back(with_direction(w, w.in(n, 2)));
-  Writer::Attributes attributes{{"hidden_size", size},
-                                {"direction", std::string(o.reverse ? "reverse" : "forward")}};
-  if (o.cell == RecurrenceCell::gru) attributes.push_back({"linear_before_reset", int64_t{1}});
-  if (o.cell == RecurrenceCell::relu) {
-    attributes.push_back({"activations", std::vector<std::string>{"Relu"}});
-  }
-  const char* op = lstm ? "LSTM" : o.cell == RecurrenceCell::gru ? "GRU" : "RNN";
-  const Names made = w.add_many(op, given, attributes, lstm ? 3 : 2);
+  Layer of{o.cell, size, o.reverse};
+  of.biases = joined_biases(w, o.cell, gates, size, dtype, bias, w.in(n, 4));
+  of.x = w.reshaped(x, {steps, count, inputs});
+  of.w_ih = weight;
+  of.w_hh = w.in(n, 3);
+  of.h = w.in(n, 1);
+  if (lstm) of.c = w.in(n, 2);
+  const Names made = add_layer(w, of);
   w.out(n, w.reshaped(made[0], {steps * count, size}), 0);
   w.out(n, lstm ? w.add("Concat", {made[1], made[2]}, {{"axis", int64_t{0}}}) : made[1], 1);
   w.leave_out(n, 2, "it reads what a gradient needs");
 }
 
-constexpr Translation kRecurrenceRows[] = {{graph::kRow_float_recurrence, recurrence}};
+// One step of such an operator.
+void recurrent_cell(Writer& w, const Node& n) {
+  const RecurrenceOptions& o = w.get<RecurrenceOptions>(n, 7);
+  const int64_t size = w.shape(n, 1)[1];
+  const bool lstm = o.cell == RecurrenceCell::lstm;
+  Layer of{o.cell, size};
+  of.biases = joined_biases(w, o.cell, o.gates() * size, size, w.dtype(n, 0), w.in(n, 5), w.in(n, 6));
+  of.x = w.add("Unsqueeze", {w.in(n, 0), w.ints({0})});
+  of.w_ih = w.in(n, 3);
+  of.w_hh = w.in(n, 4);
+  of.h = w.in(n, 1);
+  if (lstm) of.c = w.in(n, 2);
+  const Names made = add_layer(w, of);
+  const auto without_direction = [&](const std::string& state) {
+    return w.add("Squeeze", {state, w.ints({0})});
+  };
+  w.out(n, without_direction(made[1]), 0);
+  if (lstm) {
+    w.out(n, without_direction(made[2]), 1);
+  } else {
+    w.leave_out(n, 1, "it reads the cell states of a recurrence without them");
+  }
+}
+
+constexpr Translation kRecurrenceRows[] = {
+    {graph::kRow_float_recurrence, recurrence},
+    {graph::kRow_float_recurrent_cell, recurrent_cell},
+};
 
 }  // namespace
 

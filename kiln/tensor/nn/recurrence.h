@@ -22,4 +22,15 @@ struct RecurrenceResult {
 RecurrenceResult recurrence(const Tensor& x, const Tensor& hidden, const Tensor& cell,
                             const Tensor& w, const Tensor& b, RecurrenceOptions options);
 
+// One step: x [N, I], hidden [N, H] and, for LSTM, cell [N, H]; w_ih [G H, I], w_hh [G H, H], and
+// b_ih and b_hh [G H], which may be undefined. Gives the next states. Float tensors of one dtype.
+//
+// Throws ShapeError, DTypeError, and ValueError where a cell state lacks or is one too many.
+struct RecurrentState {
+  Tensor hidden, cell;  // [N, H]; cell undefined but for LSTM
+};
+RecurrentState recurrent_cell(RecurrenceCell kind, const Tensor& x, const Tensor& hidden,
+                              const Tensor& cell, const Tensor& w_ih, const Tensor& w_hh,
+                              const Tensor& b_ih, const Tensor& b_hh);
+
 }  // namespace kiln::functional

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from .. import _C, errors
 from ..autograd.grad_mode import no_grad
 from . import _reduction, functional, layers
-from .utils import rnn
 
 if TYPE_CHECKING:
     from typing import Any
@@ -285,58 +284,6 @@ def _with_warning(init: Any) -> Any:
 
 for _name in _MODES:
     getattr(layers, _name).__init__ = _with_warning(getattr(layers, _name).__init__)
-
-
-# ---- Recurrent layers in regions of autocast: C++ computes products in the lower dtype, and keeps the
-# states in float32. The results get PyTorch's dtypes here.
-
-
-def _lowered(value: Any, lower: Any) -> Any:
-    """The float32 tensors of a layer's results in the lower dtype."""
-    if isinstance(value, _C.Tensor):
-        return value.to(lower) if value.dtype == _C.float32 else value
-    if isinstance(value, rnn.PackedSequence):
-        return value._replace(data=_lowered(value.data, lower))
-    return tuple(_lowered(part, lower) for part in value)
-
-
-def _with_autocast(forward: Any, always: bool, packed: bool) -> Any:
-    """forward whose results are in a region's dtype: always (for packed sequences of several lengths
-    only with packed), or where the input is."""
-
-    @functools.wraps(forward)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = forward(self, *args, **kwargs)
-        enabled, lower, _ = _C._autocast_state()
-        if not enabled:
-            return result
-        input = args[0] if args else kwargs["input"]
-        if isinstance(input, rnn.PackedSequence):
-            sizes = input.batch_sizes
-            chosen = packed or (always and bool(sizes[0] == sizes[-1]))
-            input = input.data
-        else:
-            chosen = always
-        return _lowered(result, lower) if chosen or input.dtype == lower else result
-
-    return wrapped
-
-
-for _name, _always, _packed in (
-    ("LSTM", True, False),
-    ("RNN", True, True),
-    ("GRU", False, False),
-    ("RNNCell", True, True),
-    ("LSTMCell", False, False),
-    ("GRUCell", False, False),
-):
-    _class = getattr(layers, _name)
-    _class.forward = _with_autocast(_class.forward, _always, _packed)
-    _class.forward.__doc__ = (
-        "The state after one step."
-        if _name.endswith("Cell")
-        else "(the outputs of all steps, the state after the last one)."
-    )
 
 
 def _with_older_reduction(cls):

@@ -133,4 +133,49 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_recurrence(
   return {std::move(out), std::move(last), std::move(kept)};
 }
 
+// The products are those of float_linear, with weights that are kept.
+std::pair<HostHandle, HostHandle> CpuOps::float_recurrent_cell(
+    Arg<HostHandle> x, Arg<HostHandle> h, const HostHandle* c, Arg<HostHandle> w_ih,
+    Arg<HostHandle> w_hh, const HostHandle* b_ih, const HostHandle* b_hh,
+    const RecurrenceOptions& options) {
+  const Shape& shape = h.get()->shape();
+  const DType dtype = h.get()->dtype();
+  const auto ready = [&](const HostHandle& t) {
+    return cpu::contiguous(cpu::is_half(dtype) ? cpu::widened(t) : t);
+  };
+  const HostHandle xs = ready(float_linear(x.get(), w_ih.get(), b_ih));
+  const HostHandle ys = ready(float_linear(h.get(), w_hh.get(), b_hh));
+  const HostHandle hs = ready(h.get());
+  const cpu::OptionalOperand cs(c, ready);
+  HostHandle hidden = host::empty(shape, xs->dtype(), xs->device());
+  HostHandle cells = host::empty(c != nullptr ? shape : Shape{0}, xs->dtype(), xs->device());
+  const auto run = [&]<class T>(T) {
+    const int64_t size = shape[1], gates = options.gates() * size;
+    const auto cell_of = cpu::recurrence_kernels<T>().forward[static_cast<size_t>(options.cell)];
+    // A gate costs about as much as 16 simple elements.
+    const int64_t grain = std::max<int64_t>(1, kGrain / 16 / std::max<int64_t>(gates, 1));
+    parallel_for(shape[0], grain, [&](int64_t begin, int64_t end) {
+      const int64_t from = begin * size, count = (end - begin) * size;
+      CellForward<T> cell;
+      cell.rows = end - begin;
+      cell.size = size;
+      cell.x = xs->data_as<const T>() + begin * gates;
+      cell.y = ys->data_as<const T>() + begin * gates;
+      cell.h = cell.out = hidden->data_as<T>() + from;
+      std::copy_n(hs->data_as<const T>() + from, count, cell.h);
+      if (c != nullptr) {
+        cell.c = cells->data_as<T>() + from;
+        std::copy_n(cs.data<T>() + from, count, cell.c);
+      }
+      cell_of(cell);
+    });
+  };
+  if (xs->dtype() == DType::f64) {
+    run(double());
+  } else {
+    run(float());
+  }
+  return {cpu::narrowed(std::move(hidden), dtype), cpu::narrowed(std::move(cells), dtype)};
+}
+
 }  // namespace kiln
