@@ -210,8 +210,6 @@ using OptimizerStep =
                  RAdamStep, RpropStep, AsgdStep, LionStep, AdanStep>;
 
 // How many tensors of state each parameter has.
-inline size_t slots_of(const OptimizerStep& step) {
-  return std::visit([](const auto& rule) { return rule.slots(); }, step);
-}
+size_t slots_of(const OptimizerStep& step);
 
 }  // namespace kiln

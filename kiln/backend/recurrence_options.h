@@ -20,8 +20,8 @@ struct RecurrenceStep {
 
 struct RecurrenceOptions {
   RecurrenceCell cell = RecurrenceCell::tanh;
-  bool reverse = false;              // from the last step to the first
-  bool saves = true;                 // whether what a gradient needs is wanted
+  bool reverse = false;                   // from the last step to the first
+  bool saves = true;                      // whether what a gradient needs is wanted
   std::vector<int64_t> batch_sizes = {};  // rows of each step; they do not grow
 
   // Gates; states; and what is kept of each row: LSTM's i, f, g, o and c', GRU's r, z, n and y_n.
@@ -32,21 +32,9 @@ struct RecurrenceOptions {
   int64_t kept() const {
     return cell == RecurrenceCell::lstm ? 5 : cell == RecurrenceCell::gru ? 4 : 0;
   }
-  int64_t rows() const {
-    int64_t rows = 0;
-    for (int64_t n : batch_sizes) rows += n;
-    return rows;
-  }
+  int64_t rows() const;
   // In the order in which they are computed.
-  std::vector<RecurrenceStep> steps() const {
-    std::vector<RecurrenceStep> out;
-    int64_t begin = 0;
-    for (int64_t n : batch_sizes) {
-      out.push_back({begin, n});
-      begin += n;
-    }
-    return reverse ? std::vector<RecurrenceStep>(out.rbegin(), out.rend()) : out;
-  }
+  std::vector<RecurrenceStep> steps() const;
 };
 
 }  // namespace kiln

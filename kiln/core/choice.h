@@ -10,16 +10,26 @@
 //   switch (a) { case Reduction::sum: ...
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace kiln::detail {
 
 // Which of `words` ("none, mean, sum") the word is, from 0. Throws ValueError for none of them.
 uint8_t choice_of(const char* type, std::string_view words, std::string_view word);
+
+// The words of a choice ("none, mean, sum") and their values, in one order.
+template <class T>
+struct EnumValues {
+  std::string_view names;
+  const T* first;
+  size_t count;
+
+  const T* begin() const { return first; }
+  const T* end() const { return first + count; }
+};
 
 }  // namespace kiln::detail
 
@@ -36,8 +46,9 @@ uint8_t choice_of(const char* type, std::string_view words, std::string_view wor
   Name(const char* word) : Name(std::string_view(word)) {}                                  \
   Name(const std::string& word) : Name(std::string_view(word)) {}                           \
   constexpr operator Value() const { return value_; }                                       \
-  friend auto kiln_config_enum(Name) {                                                      \
-    return std::pair(std::string_view(#__VA_ARGS__), std::vector<Name>{__VA_ARGS__});       \
+  friend ::kiln::detail::EnumValues<Name> kiln_config_enum(Name) {                          \
+    static constexpr Name kiln_values[] = {__VA_ARGS__};                                    \
+    return {#__VA_ARGS__, kiln_values, sizeof kiln_values / sizeof kiln_values[0]};         \
   }                                                                                         \
                                                                                             \
  private:                                                                                   \

@@ -220,8 +220,9 @@ detail::DocumentedField<T> doc(T& field, const char* text) {
   }
 
 // The names of an enumeration's values, at the enumeration's namespace scope.
-#define KILN_CONFIG_ENUM(Enum, ...)                                                   \
-  inline auto kiln_config_enum(Enum) {                                                \
-    using enum Enum;                                                                  \
-    return std::pair(std::string_view(#__VA_ARGS__), std::vector<Enum>{__VA_ARGS__}); \
+#define KILN_CONFIG_ENUM(Enum, ...)                                                 \
+  inline ::kiln::detail::EnumValues<Enum> kiln_config_enum(Enum) {                  \
+    using enum Enum;                                                                \
+    static constexpr Enum kiln_values[] = {__VA_ARGS__};                            \
+    return {#__VA_ARGS__, kiln_values, sizeof kiln_values / sizeof kiln_values[0]}; \
   }

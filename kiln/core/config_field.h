@@ -85,7 +85,8 @@ std::vector<std::pair<std::string, T>> config_enum_values() {
       return typename T::Value{};
     }
   };
-  auto [names, values] = kiln_config_enum(T(any()));
+  const EnumValues<T> values = kiln_config_enum(T(any()));
+  std::string_view names = values.names;
   std::vector<std::pair<std::string, T>> out;
   for (const T value : values) out.emplace_back(next_config_name(names), value);
   return out;

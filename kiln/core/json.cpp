@@ -220,6 +220,58 @@ Library::input_format_t library_format(JsonFormat format) {
 
 }  // namespace
 
+template <class T>
+void Json::hold(Kind kind, T value) {
+  value_.held = new T(std::move(value));
+  kind_ = kind;
+}
+
+Json::Json(const char* text) { hold(Kind::text, std::string(text)); }
+Json::Json(std::string text) { hold(Kind::text, std::move(text)); }
+Json::Json(std::string_view text) { hold(Kind::text, std::string(text)); }
+Json::Json(Bytes bytes) { hold(Kind::bytes, std::move(bytes)); }
+Json::Json(Array items) { hold(Kind::array, std::move(items)); }
+Json::Json(Object members) { hold(Kind::object, std::move(members)); }
+
+Json::Json(const Json& other) {
+  if (const auto* text = other.as<std::string>()) {
+    hold(Kind::text, *text);
+  } else if (const auto* bytes = other.as<Bytes>()) {
+    hold(Kind::bytes, *bytes);
+  } else if (const auto* items = other.as<Array>()) {
+    hold(Kind::array, *items);
+  } else if (const auto* members = other.as<Object>()) {
+    hold(Kind::object, *members);
+  } else {
+    value_ = other.value_;
+    kind_ = other.kind_;
+  }
+}
+
+// `other` may be a part of this value.
+Json& Json::operator=(Json&& other) noexcept {
+  Json taken(std::move(other));
+  std::swap(kind_, taken.kind_);
+  std::swap(value_, taken.value_);
+  return *this;
+}
+
+void Json::destroy() noexcept {
+  delete as<std::string>();
+  delete as<Bytes>();
+  delete as<Array>();
+  delete as<Object>();
+}
+
+bool Json::equals(const Json& other) const {
+  if (kind_ != other.kind_) return false;
+  const auto same = [&]<class T>(const T* value) {
+    return value != nullptr && *value == *other.as<T>();
+  };
+  return is_null() || same(as<bool>()) || same(as<int64_t>()) || same(as<double>()) ||
+         same(as<std::string>()) || same(as<Bytes>()) || same(as<Array>()) || same(as<Object>());
+}
+
 const Json* Json::find(std::string_view key) const {
   if (const Object* members = as<Object>()) {
     for (const auto& [name, value] : *members) {

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "kiln/io/file_format.h"
-#include "kiln/io/pickle_value.h"
 #include "kiln/io/safetensors.h"
 #include "kiln/nn/state_dict.h"
 
 namespace kiln::io {
+
+class PickleValue;  // of pickle_value.h
 
 // A tensor of a file, as its directory describes it.
 struct TensorEntry {

@@ -93,6 +93,27 @@ bool BatchNormLayer<ConfigType>::may_lack(std::string_view name, const StateMeta
 template class BatchNormLayer<BatchNormConfig>;
 template class BatchNormLayer<BatchNorm2dConfig>;
 
+BatchNorm1d::BatchNorm1d(int64_t num_features, const BatchNormOptions& options,
+                         const ParamOptions& param_options)
+    : BatchNorm1d(BatchNormConfig{num_features, options}, param_options) {}
+BatchNorm1d::BatchNorm1d(BatchNormConfig config, const ParamOptions& param_options)
+    : BatchNormLayer("BatchNorm1d", 2, 3, std::move(config), param_options) {}
+
+BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNormOptions& options,
+                         const ParamOptions& param_options)
+    : BatchNorm2d(BatchNorm2dConfig{num_features, options}, param_options) {}
+BatchNorm2d::BatchNorm2d(BatchNorm2dConfig config, const ParamOptions& param_options)
+    : BatchNormLayer("BatchNorm2d", 4, 4, std::move(config), param_options) {}
+BatchNorm2d BatchNorm2dConfig::init(const ParamOptions& param_options) const {
+  return BatchNorm2d(*this, param_options);
+}
+
+BatchNorm3d::BatchNorm3d(int64_t num_features, const BatchNormOptions& options,
+                         const ParamOptions& param_options)
+    : BatchNorm3d(BatchNormConfig{num_features, options}, param_options) {}
+BatchNorm3d::BatchNorm3d(BatchNormConfig config, const ParamOptions& param_options)
+    : BatchNormLayer("BatchNorm3d", 5, 5, std::move(config), param_options) {}
+
 KILN_MODULE_DEFINED(BatchNorm1d, weight, bias, running_mean, running_var, num_batches_tracked)
 KILN_MODULE_DEFINED(BatchNorm2d, weight, bias, running_mean, running_var, num_batches_tracked)
 KILN_MODULE_DEFINED(BatchNorm3d, weight, bias, running_mean, running_var, num_batches_tracked)

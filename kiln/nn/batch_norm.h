@@ -83,10 +83,8 @@ extern template class BatchNormLayer<BatchNorm2dConfig>;
 class BatchNorm1d : public BatchNormLayer<BatchNormConfig> {
  public:
   explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {},
-                       const ParamOptions& param_options = {})
-      : BatchNorm1d(BatchNormConfig{num_features, options}, param_options) {}
-  explicit BatchNorm1d(BatchNormConfig config, const ParamOptions& param_options = {})
-      : BatchNormLayer("BatchNorm1d", 2, 3, std::move(config), param_options) {}
+                       const ParamOptions& param_options = {});
+  explicit BatchNorm1d(BatchNormConfig config, const ParamOptions& param_options = {});
   KILN_MODULE_DECLARED(BatchNorm1d)
 };
 
@@ -94,10 +92,8 @@ class BatchNorm1d : public BatchNormLayer<BatchNormConfig> {
 class BatchNorm2d : public BatchNormLayer<BatchNorm2dConfig> {
  public:
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {},
-                       const ParamOptions& param_options = {})
-      : BatchNorm2d(BatchNorm2dConfig{num_features, options}, param_options) {}
-  explicit BatchNorm2d(BatchNorm2dConfig config, const ParamOptions& param_options = {})
-      : BatchNormLayer("BatchNorm2d", 4, 4, std::move(config), param_options) {}
+                       const ParamOptions& param_options = {});
+  explicit BatchNorm2d(BatchNorm2dConfig config, const ParamOptions& param_options = {});
   KILN_MODULE_DECLARED(BatchNorm2d)
 };
 
@@ -105,15 +101,9 @@ class BatchNorm2d : public BatchNormLayer<BatchNorm2dConfig> {
 class BatchNorm3d : public BatchNormLayer<BatchNormConfig> {
  public:
   explicit BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {},
-                       const ParamOptions& param_options = {})
-      : BatchNorm3d(BatchNormConfig{num_features, options}, param_options) {}
-  explicit BatchNorm3d(BatchNormConfig config, const ParamOptions& param_options = {})
-      : BatchNormLayer("BatchNorm3d", 5, 5, std::move(config), param_options) {}
+                       const ParamOptions& param_options = {});
+  explicit BatchNorm3d(BatchNormConfig config, const ParamOptions& param_options = {});
   KILN_MODULE_DECLARED(BatchNorm3d)
 };
-
-inline BatchNorm2d BatchNorm2dConfig::init(const ParamOptions& param_options) const {
-  return BatchNorm2d(*this, param_options);
-}
 
 }  // namespace kiln::nn

@@ -184,4 +184,6 @@ void unload(Module& module) {
 
 PathFilter lora_parameters() { return PathFilter::regex("_lora\\.[AB]$"); }
 
+KILN_MODULE_DEFINED(Lora, A, B, merged)
+
 }  // namespace kiln::nn

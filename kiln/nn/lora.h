@@ -44,7 +44,8 @@ class Lora : public Parametrization {
   Param<Tensor> A;
   Param<Tensor> B;
   Buffer merged;  // bool []
-  KILN_MODULE(Lora, A, B, merged)
+  void visit_members(MemberVisitor& visitor) override;
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(Lora)
   void visit_unnamed(MemberVisitor& visitor) override { visitor.parameter("base", base); }
 
   // alpha / rank B A, in the base's shape.

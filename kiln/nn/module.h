@@ -510,9 +510,14 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
   void visit_members(::kiln::nn::MemberVisitor& kiln_visitor) override; \
   KILN_MODULE_DECLARED_WITHOUT_VISIT(Name)
 
-#define KILN_MODULE_DECLARED_WITHOUT_VISIT(Name)                                                \
+#define KILN_MODULE_DECLARED_WITHOUT_VISIT(Name) \
+ public:                                         \
+  KILN_POSITIONAL(Name)                          \
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(Name)
+
+// The same for a class without a configuration, which defines visit_members itself.
+#define KILN_MODULE_DECLARED_WITHOUT_OPTIONS(Name)                                              \
  public:                                                                                        \
-  KILN_POSITIONAL(Name)                                                                         \
   [[maybe_unused]] friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) {  \
     return {};                                                                                  \
   }                                                                                             \

@@ -25,4 +25,6 @@ std::vector<std::string> ModuleDict::keys() const {
   return out;
 }
 
+KILN_MODULE_DEFINED_WITHOUT_VISIT(ModuleDict)
+
 }  // namespace kiln::nn

@@ -72,7 +72,7 @@ class ModuleDict : public Module {
 
  private:
   detail::ModuleEntries entries_;
-  KILN_MODULE_WITHOUT_VISIT(ModuleDict)
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(ModuleDict)
 };
 
 }  // namespace kiln::nn

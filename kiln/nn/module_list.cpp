@@ -24,4 +24,6 @@ ModuleList ModuleList::slice(std::optional<int64_t> start, std::optional<int64_t
   return out;
 }
 
+KILN_MODULE_DEFINED_WITHOUT_VISIT(ModuleList)
+
 }  // namespace kiln::nn

@@ -84,7 +84,7 @@ class ModuleList : public Module {
 
  private:
   detail::ModuleEntries entries_;
-  KILN_MODULE_WITHOUT_VISIT(ModuleList)
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(ModuleList)
 };
 
 }  // namespace kiln::nn

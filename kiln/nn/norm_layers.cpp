@@ -34,6 +34,8 @@ std::string GroupNorm::extra_repr() const {
                 ", bias=", repr(bias.defined()));
 }
 
+RMSNorm::RMSNorm(int64_t features, RMSNormConfig options, const ParamOptions& param_options)
+    : RMSNorm(Shape{features}, std::move(options), param_options) {}
 RMSNorm::RMSNorm(RMSNormConfig config, const ParamOptions& param_options)
     : Layer(std::move(config)) {
   const Shape sizes = shape();

@@ -60,8 +60,7 @@ class RMSNorm : public Layer<RMSNormConfig> {
       : RMSNorm(Shape(std::vector<int64_t>(normalized_shape, normalized_shape + kCount)),
                 std::move(options), param_options) {}
   explicit RMSNorm(int64_t features, RMSNormConfig options = {},
-                   const ParamOptions& param_options = {})
-      : RMSNorm(Shape{features}, std::move(options), param_options) {}
+                   const ParamOptions& param_options = {});
   explicit RMSNorm(RMSNormConfig config, const ParamOptions& param_options = {});
   Param<Tensor> weight;  // normalized_shape
   KILN_MODULE_DECLARED(RMSNorm)

@@ -139,4 +139,8 @@ std::vector<std::string> ParameterDict::keys() const {
   return out;
 }
 
+KILN_MODULE_DEFINED_WITHOUT_VISIT(ParameterList)
+
+KILN_MODULE_DEFINED_WITHOUT_VISIT(ParameterDict)
+
 }  // namespace kiln::nn

@@ -62,7 +62,7 @@ class ParameterList : public Module {
 
  private:
   detail::ParameterEntries entries_;
-  KILN_MODULE_WITHOUT_VISIT(ParameterList)
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(ParameterList)
 };
 
 class ParameterDict : public Module {
@@ -103,7 +103,7 @@ class ParameterDict : public Module {
 
  private:
   detail::ParameterEntries entries_;
-  KILN_MODULE_WITHOUT_VISIT(ParameterDict)
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(ParameterDict)
 };
 
 }  // namespace kiln::nn

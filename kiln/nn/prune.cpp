@@ -209,4 +209,6 @@ bool is_pruned(Module& module) {
   return found;
 }
 
+KILN_MODULE_DEFINED(Pruned)
+
 }  // namespace kiln::nn::prune

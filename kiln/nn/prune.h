@@ -20,7 +20,8 @@ class Pruned : public Parametrization {
 
   Param<Tensor> orig;
   Buffer mask;
-  KILN_MODULE(Pruned)
+  void visit_members(MemberVisitor& visitor) override;
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(Pruned)
   void visit_unnamed(MemberVisitor& visitor) override;
 
   Tensor value() const override;

@@ -147,4 +147,6 @@ std::string to_string(const QuantizeReport& report) {
   return out;
 }
 
+KILN_MODULE_DEFINED(Quantized, values, scales, like_)
+
 }  // namespace kiln::nn

@@ -46,7 +46,8 @@ class Quantized : public Parametrization {
   Shape shape_;
   // Empty and in no state dict: has the dtype of value(), and is cast with the module.
   Buffer like_;
-  KILN_MODULE(Quantized, values, scales, like_)
+  void visit_members(MemberVisitor& visitor) override;
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(Quantized)
 };
 
 // What quantize_ did.

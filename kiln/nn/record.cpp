@@ -27,6 +27,17 @@ const Record::Entry* Record::find(std::string_view path) const {
   return found == index_.end() ? nullptr : &entries_[found->second];
 }
 
+void Record::set(std::string_view name, RecordValue value) {
+  values_.insert_or_assign(std::string(name), std::move(value));
+}
+void Record::set_integer(std::string_view name, int64_t value) { set(name, value); }
+void Record::set_value(std::string_view name, bool value) { set(name, value); }
+void Record::set_value(std::string_view name, double value) { set(name, value); }
+void Record::set_value(std::string_view name, std::string_view value) {
+  set(name, std::string(value));
+}
+void Record::set_value(std::string_view name, const char* value) { set(name, std::string(value)); }
+
 const RecordValue& Record::at(std::string_view name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) throw_error<ValueError>("Record: there is no value '", name, "'");
@@ -217,6 +228,13 @@ Module& Module::load_file(const std::string& path, const Recorder& recorder,
   load(*this, recorder.load_record(path), true);
   if (device) to(*device);
   return *this;
+}
+
+void Recorder::record(const Record& record, const std::string& path) const {
+  this->record(record.into_item(settings()), path);
+}
+Record Recorder::load_record(const std::string& path, const Device& device) const {
+  return Record::from_item(load(path), device);
 }
 
 }  // namespace kiln::nn

@@ -71,13 +71,13 @@ class Record {
   const Entry* find(std::string_view path) const;
   size_t size() const { return entries_.size(); }
 
-  void set_value(std::string_view name, bool value) { set(name, value); }
+  void set_value(std::string_view name, bool value);
   void set_value(std::string_view name, std::integral auto value) {
-    set(name, static_cast<int64_t>(value));
+    set_integer(name, static_cast<int64_t>(value));
   }
-  void set_value(std::string_view name, double value) { set(name, value); }
-  void set_value(std::string_view name, std::string_view value) { set(name, std::string(value)); }
-  void set_value(std::string_view name, const char* value) { set(name, std::string(value)); }
+  void set_value(std::string_view name, double value);
+  void set_value(std::string_view name, std::string_view value);
+  void set_value(std::string_view name, const char* value);
   void set_value(std::string_view name, std::same_as<RecordValue> auto value) {
     set(name, std::move(value));
   }
@@ -102,9 +102,8 @@ class Record {
   static Record from_item(const RecordItem& item, const Device& device = {});
 
  private:
-  void set(std::string_view name, RecordValue value) {
-    values_.insert_or_assign(std::string(name), std::move(value));
-  }
+  void set(std::string_view name, RecordValue value);
+  void set_integer(std::string_view name, int64_t value);
   const RecordValue& at(std::string_view name) const;
 
   std::vector<Entry> entries_;
@@ -152,12 +151,8 @@ class Recorder {
   virtual RecordItem load(const std::string& path) const = 0;
 
   // The same with records.
-  void record(const Record& record, const std::string& path) const {
-    this->record(record.into_item(settings()), path);
-  }
-  Record load_record(const std::string& path, const Device& device = {}) const {
-    return Record::from_item(load(path), device);
-  }
+  void record(const Record& record, const std::string& path) const;
+  Record load_record(const std::string& path, const Device& device = {}) const;
 };
 
 }  // namespace kiln::nn

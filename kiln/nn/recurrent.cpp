@@ -451,9 +451,8 @@ LSTMState RecurrentCell<ConfigType>::step(const Tensor& x, const Tensor& hidden,
   const Tensor bias = bias_ih.defined() ? bias_ih.val() : Tensor();
   const Tensor bias_hidden = bias_ih.defined() ? bias_hh.val() : Tensor();
   const Tensor before = gates_ == 4 ? state(cell) : Tensor();
-  functional::RecurrentState next =
-      functional::recurrent_cell(detail::cell_of(gates_, relu), input, state(hidden), before, w,
-                                 w_hidden, bias, bias_hidden);
+  functional::RecurrentState next = functional::recurrent_cell(
+      detail::cell_of(gates_, relu), input, state(hidden), before, w, w_hidden, bias, bias_hidden);
   lower_results(gates_ == 1, x, {&next.hidden, &next.cell});
   if (batched) return {std::move(next.hidden), std::move(next.cell)};
   return {next.hidden.squeeze(0), gates_ == 4 ? next.cell.squeeze(0) : next.cell};

@@ -56,4 +56,6 @@ Sequential Sequential::slice(std::optional<int64_t> start, std::optional<int64_t
   return out;
 }
 
+KILN_MODULE_DEFINED_WITHOUT_VISIT(Sequential)
+
 }  // namespace kiln::nn

@@ -79,7 +79,7 @@ class Sequential : public Module {
 
  private:
   detail::ModuleEntries entries_;
-  KILN_MODULE_WITHOUT_VISIT(Sequential)
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(Sequential)
 };
 
 }  // namespace kiln::nn

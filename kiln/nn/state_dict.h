@@ -32,7 +32,7 @@ class StateDict {
   bool empty() const { return items_.empty(); }
   std::vector<std::string> keys() const;
 
-  bool contains(std::string_view key) const { return index_.find(key) != index_.end(); }
+  bool contains(std::string_view key) const { return find(key) != nullptr; }
   // Null when there is none.
   const Tensor* find(std::string_view key) const;
   // Throws KeyError when there is none.

@@ -144,4 +144,8 @@ void remove_spectral_norm(Param<Tensor>& weight) {
   remove<SpectralNorm>("remove_spectral_norm", weight);
 }
 
+KILN_MODULE_DEFINED(WeightNorm)
+
+KILN_MODULE_DEFINED(SpectralNorm)
+
 }  // namespace kiln::nn

@@ -21,7 +21,8 @@ class WeightNorm : public Parametrization {
 
   Param<Tensor> g;  // the norms, with sizes 1 but in dim
   Param<Tensor> v;  // the directions
-  KILN_MODULE(WeightNorm)
+  void visit_members(MemberVisitor& visitor) override;
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(WeightNorm)
   void visit_unnamed(MemberVisitor& visitor) override;
 
   Tensor value() const override;
@@ -52,7 +53,8 @@ class SpectralNorm : public Parametrization {
   Param<Tensor> orig;
   Buffer u;  // [size of dim]
   Buffer v;  // [product of the others]
-  KILN_MODULE(SpectralNorm)
+  void visit_members(MemberVisitor& visitor) override;
+  KILN_MODULE_DECLARED_WITHOUT_OPTIONS(SpectralNorm)
   void visit_unnamed(MemberVisitor& visitor) override;
 
   Tensor value() const override;

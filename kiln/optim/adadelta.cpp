@@ -1,6 +1,7 @@
 #include "kiln/optim/adadelta.h"
 
 #include "kiln/core/error.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 
 namespace kiln::optim {
 
@@ -21,5 +22,7 @@ OptimizerStep AdadeltaRule::step(const Options& options, int64_t, std::span<doub
                       .eps = options.eps,
                       .weight_decay = options.weight_decay};
 }
+
+template class RuledOptimizer<AdadeltaRule>;
 
 }  // namespace kiln::optim

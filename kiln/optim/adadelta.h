@@ -24,6 +24,8 @@ struct AdadeltaRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<AdadeltaRule>;
+
 class Adadelta : public RuledOptimizer<AdadeltaRule> {
   using RuledOptimizer::RuledOptimizer;
 };

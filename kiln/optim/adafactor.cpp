@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 #include "kiln/tensor/elementwise/in_place.h"
 #include "kiln/tensor/elementwise/pointwise.h"
 #include "kiln/tensor/ops.h"
@@ -67,5 +68,7 @@ void AdafactorRule::compose(const Options& options, int64_t t, Tensor& p, const 
   const Tensor u = g * v.clamp(eps1 * eps1, {}).rsqrt();
   p.add_(u, -alpha / std::max(1.0, rms(u) / options.d));
 }
+
+template class RuledOptimizer<AdafactorRule>;
 
 }  // namespace kiln::optim

@@ -31,6 +31,8 @@ struct AdafactorRule {
                       std::span<Tensor> slots);
 };
 
+extern template class RuledOptimizer<AdafactorRule>;
+
 class Adafactor : public RuledOptimizer<AdafactorRule> {
   using RuledOptimizer::RuledOptimizer;
 };

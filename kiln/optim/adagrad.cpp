@@ -1,5 +1,7 @@
 #include "kiln/optim/adagrad.h"
 
+#include "kiln/optim/ruled_optimizer_impl.h"
+
 namespace kiln::optim {
 
 void AdagradRule::check(const std::string& op, const Options& options) {
@@ -19,5 +21,7 @@ OptimizerStep AdagradRule::step(const Options& options, int64_t t, std::span<dou
                      .eps = options.eps,
                      .step = t};
 }
+
+template class RuledOptimizer<AdagradRule>;
 
 }  // namespace kiln::optim

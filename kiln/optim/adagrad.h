@@ -25,6 +25,8 @@ struct AdagradRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<AdagradRule>;
+
 class Adagrad : public RuledOptimizer<AdagradRule> {
   using RuledOptimizer::RuledOptimizer;
 };

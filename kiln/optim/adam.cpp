@@ -1,6 +1,7 @@
 #include "kiln/optim/adam.h"
 
 #include "kiln/optim/adamw.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 
 namespace kiln::optim {
 
@@ -44,5 +45,9 @@ OptimizerStep AdamWRule::step(const Options& options, int64_t t, std::span<doubl
   step.cautious = options.cautious_weight_decay;
   return step;
 }
+
+template class RuledOptimizer<AdamRule>;
+
+template class RuledOptimizer<AdamWRule>;
 
 }  // namespace kiln::optim

@@ -26,6 +26,8 @@ struct AdamRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<AdamRule>;
+
 class Adam : public RuledOptimizer<AdamRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -1,5 +1,7 @@
 #include "kiln/optim/adamax.h"
 
+#include "kiln/optim/ruled_optimizer_impl.h"
+
 namespace kiln::optim {
 
 void AdamaxRule::check(const std::string& op, const Options& options) {
@@ -17,5 +19,7 @@ OptimizerStep AdamaxRule::step(const Options& options, int64_t t, std::span<doub
                     .weight_decay = options.weight_decay,
                     .step = t};
 }
+
+template class RuledOptimizer<AdamaxRule>;
 
 }  // namespace kiln::optim

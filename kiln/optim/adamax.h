@@ -24,6 +24,8 @@ struct AdamaxRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<AdamaxRule>;
+
 class Adamax : public RuledOptimizer<AdamaxRule> {
   using RuledOptimizer::RuledOptimizer;
 };

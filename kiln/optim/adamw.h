@@ -27,6 +27,8 @@ struct AdamWRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<AdamWRule>;
+
 class AdamW : public RuledOptimizer<AdamWRule> {
   using RuledOptimizer::RuledOptimizer;
 };

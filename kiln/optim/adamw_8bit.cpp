@@ -2,6 +2,7 @@
 
 #include "kiln/backend/dynamic_code.h"
 #include "kiln/core/error.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 #include "kiln/tensor/nn/optimizer_steps.h"
 
 namespace kiln::optim {
@@ -64,5 +65,7 @@ void AdamW8bitRule::compose(const Options& options, int64_t t, Tensor& p, const 
     if (!all[i].is_same(*to[i])) to[i]->copy_(all[i]);
   }
 }
+
+template class RuledOptimizer<AdamW8bitRule>;
 
 }  // namespace kiln::optim

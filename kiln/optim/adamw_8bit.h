@@ -31,6 +31,8 @@ struct AdamW8bitRule {
                       std::span<Tensor> slots);
 };
 
+extern template class RuledOptimizer<AdamW8bitRule>;
+
 class AdamW8bit : public RuledOptimizer<AdamW8bitRule> {
   using RuledOptimizer::RuledOptimizer;
 };

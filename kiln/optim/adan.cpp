@@ -1,5 +1,7 @@
 #include "kiln/optim/adan.h"
 
+#include "kiln/optim/ruled_optimizer_impl.h"
+
 namespace kiln::optim {
 
 void AdanRule::check(const std::string& op, const Options& options) {
@@ -21,5 +23,7 @@ OptimizerStep AdanRule::step(const Options& options, int64_t t, std::span<double
                   .no_prox = options.no_prox,
                   .step = t};
 }
+
+template class RuledOptimizer<AdanRule>;
 
 }  // namespace kiln::optim

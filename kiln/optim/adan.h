@@ -28,6 +28,8 @@ struct AdanRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<AdanRule>;
+
 class Adan : public RuledOptimizer<AdanRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/optim/ruled_optimizer_impl.h"
+
 namespace kiln::optim {
 
 void ASGDRule::check(const std::string& op, const Options& options) {
@@ -28,5 +30,7 @@ OptimizerStep ASGDRule::step(const Options& options, int64_t t, std::span<double
   numbers[1] = static_cast<float>(1.0 / std::max(1.0, steps - options.t0));
   return step;
 }
+
+template class RuledOptimizer<ASGDRule>;
 
 }  // namespace kiln::optim

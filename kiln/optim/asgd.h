@@ -26,6 +26,8 @@ struct ASGDRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<ASGDRule>;
+
 class ASGD : public RuledOptimizer<ASGDRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kiln/optim/ruled_optimizer_impl.h"
 #include "kiln/tensor/elementwise/in_place.h"
 #include "kiln/tensor/elementwise/pointwise.h"
 #include "kiln/tensor/ops.h"
@@ -27,5 +28,7 @@ void LAMBRule::compose(const Options& options, int64_t t, Tensor& p, const Tenso
   const double trust = length > 0.0 && step > 0.0 ? length / step : 1.0;
   p.add_(r, -options.lr * trust);
 }
+
+template class RuledOptimizer<LAMBRule>;
 
 }  // namespace kiln::optim

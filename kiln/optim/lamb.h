@@ -26,6 +26,8 @@ struct LAMBRule {
                       std::span<Tensor> slots);
 };
 
+extern template class RuledOptimizer<LAMBRule>;
+
 class LAMB : public RuledOptimizer<LAMBRule> {
   using RuledOptimizer::RuledOptimizer;
 };

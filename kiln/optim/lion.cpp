@@ -1,5 +1,7 @@
 #include "kiln/optim/lion.h"
 
+#include "kiln/optim/ruled_optimizer_impl.h"
+
 namespace kiln::optim {
 
 void LionRule::check(const std::string& op, const Options& options) {
@@ -14,5 +16,7 @@ OptimizerStep LionRule::step(const Options& options, int64_t, std::span<double>)
                   .beta2 = options.betas[1],
                   .weight_decay = options.weight_decay};
 }
+
+template class RuledOptimizer<LionRule>;
 
 }  // namespace kiln::optim

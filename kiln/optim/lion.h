@@ -22,6 +22,8 @@ struct LionRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<LionRule>;
+
 class Lion : public RuledOptimizer<LionRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 #include "kiln/tensor/elementwise/in_place.h"
 #include "kiln/tensor/elementwise/pointwise.h"
 #include "kiln/tensor/ops.h"
@@ -64,5 +65,7 @@ void MuonRule::compose(const Options& options, int64_t, Tensor& p, const Tensor&
   p.mul_(1.0 - options.lr * options.weight_decay);
   p.add_(orthogonal(update, options).to(p.dtype()), -rate_of(options, p));
 }
+
+template class RuledOptimizer<MuonRule>;
 
 }  // namespace kiln::optim

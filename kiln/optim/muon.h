@@ -40,6 +40,8 @@ struct MuonRule {
                       std::span<Tensor> slots);
 };
 
+extern template class RuledOptimizer<MuonRule>;
+
 class Muon : public RuledOptimizer<MuonRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "kiln/optim/ruled_optimizer_impl.h"
+
 namespace kiln::optim {
 
 void NAdamRule::check(const std::string& op, const Options& options) {
@@ -33,5 +35,7 @@ OptimizerStep NAdamRule::step(const Options& options, int64_t t, std::span<doubl
                    .product = numbers[0],
                    .step = t};
 }
+
+template class RuledOptimizer<NAdamRule>;
 
 }  // namespace kiln::optim

@@ -28,6 +28,8 @@ struct NAdamRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<NAdamRule>;
+
 class NAdam : public RuledOptimizer<NAdamRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -477,4 +477,11 @@ void Optimizer::zero_grad(bool set_to_none) {
   }
 }
 
+void Optimizer::GroupOptionSetter::number(const char* name, double& value) {
+  if (const auto found = options_.find(name); found != options_.end()) value = found->second;
+}
+void Optimizer::GroupOptionSetter::flag(const char* name, bool& value) {
+  if (const auto found = options_.find(name); found != options_.end()) value = found->second != 0.0;
+}
+
 }  // namespace kiln::optim

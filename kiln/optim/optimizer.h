@@ -160,14 +160,8 @@ class Optimizer {
   class GroupOptionSetter final : public OptionVisitor {
    public:
     explicit GroupOptionSetter(const std::map<std::string, double>& options) : options_(options) {}
-    void number(const char* name, double& value) override {
-      if (const auto found = options_.find(name); found != options_.end()) value = found->second;
-    }
-    void flag(const char* name, bool& value) override {
-      if (const auto found = options_.find(name); found != options_.end()) {
-        value = found->second != 0.0;
-      }
-    }
+    void number(const char* name, double& value) override;
+    void flag(const char* name, bool& value) override;
 
    private:
     const std::map<std::string, double>& options_;

@@ -1,5 +1,7 @@
 #include "kiln/optim/radam.h"
 
+#include "kiln/optim/ruled_optimizer_impl.h"
+
 namespace kiln::optim {
 
 void RAdamRule::check(const std::string& op, const Options& options) {
@@ -18,5 +20,7 @@ OptimizerStep RAdamRule::step(const Options& options, int64_t t, std::span<doubl
                    .decoupled = options.decoupled_weight_decay,
                    .step = t};
 }
+
+template class RuledOptimizer<RAdamRule>;
 
 }  // namespace kiln::optim

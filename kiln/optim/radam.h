@@ -26,6 +26,8 @@ struct RAdamRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<RAdamRule>;
+
 class RAdam : public RuledOptimizer<RAdamRule> {
   using RuledOptimizer::RuledOptimizer;
 };

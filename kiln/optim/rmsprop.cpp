@@ -1,5 +1,7 @@
 #include "kiln/optim/rmsprop.h"
 
+#include "kiln/optim/ruled_optimizer_impl.h"
+
 namespace kiln::optim {
 
 void RMSpropRule::check(const std::string& op, const Options& options) {
@@ -23,5 +25,7 @@ OptimizerStep RMSpropRule::step(const Options& options, int64_t, std::span<doubl
                      .momentum = options.momentum,
                      .centered = options.centered};
 }
+
+template class RuledOptimizer<RMSpropRule>;
 
 }  // namespace kiln::optim

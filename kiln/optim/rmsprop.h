@@ -26,6 +26,8 @@ struct RMSpropRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<RMSpropRule>;
+
 class RMSprop : public RuledOptimizer<RMSpropRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -1,6 +1,7 @@
 #include "kiln/optim/rprop.h"
 
 #include "kiln/core/error.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 
 namespace kiln::optim {
 
@@ -25,5 +26,7 @@ OptimizerStep RpropRule::step(const Options& options, int64_t, std::span<double>
                    .size_min = options.step_sizes[0],
                    .size_max = options.step_sizes[1]};
 }
+
+template class RuledOptimizer<RpropRule>;
 
 }  // namespace kiln::optim

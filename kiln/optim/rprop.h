@@ -25,6 +25,8 @@ struct RpropRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<RpropRule>;
+
 class Rprop : public RuledOptimizer<RpropRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -1,6 +1,7 @@
 #include "kiln/optim/sgd.h"
 
 #include "kiln/core/error.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 
 namespace kiln::optim {
 
@@ -25,5 +26,7 @@ OptimizerStep SGDRule::step(const Options& options, int64_t t, std::span<double>
                  .nesterov = options.nesterov,
                  .first_step = t == 1};
 }
+
+template class RuledOptimizer<SGDRule>;
 
 }  // namespace kiln::optim

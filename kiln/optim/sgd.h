@@ -26,6 +26,8 @@ struct SGDRule {
   static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
 };
 
+extern template class RuledOptimizer<SGDRule>;
+
 class SGD : public RuledOptimizer<SGDRule> {
   using RuledOptimizer::RuledOptimizer;
 };

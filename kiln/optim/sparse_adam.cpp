@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 #include "kiln/tensor/elementwise/in_place.h"
 #include "kiln/tensor/elementwise/pointwise.h"
 #include "kiln/tensor/index/advanced_index.h"
@@ -47,5 +48,7 @@ void SparseAdamRule::compose(const Options& options, int64_t t, Tensor& p, const
   keep(slots[1], v);
   keep(p, of(p) - m / (v.sqrt() + options.eps) * rate);
 }
+
+template class RuledOptimizer<SparseAdamRule>;
 
 }  // namespace kiln::optim

@@ -26,6 +26,8 @@ struct SparseAdamRule {
                       std::span<Tensor> slots);
 };
 
+extern template class RuledOptimizer<SparseAdamRule>;
+
 class SparseAdam : public RuledOptimizer<SparseAdamRule> {
   using RuledOptimizer::RuledOptimizer;
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "kiln/optim/ruled_optimizer_impl.h"
 #include "kiln/tensor/nn/optimizer_steps.h"
 #include "optim_group.h"
 

@@ -40,15 +40,17 @@ std::vector<Case<B>> recurrence_cases() {
     constexpr int64_t kInputs = 4;
     const kiln::RecurrenceOptions options{.cell = cell};
     const int64_t gates = options.gates() * kSize;
-    std::vector<TensorData> operands = {
-        uniform({kSequences, kInputs}, -1, 1, 66), uniform({kSequences, kSize}, -1, 1, 67),
-        uniform({gates, kInputs}, -1, 1, 68),      uniform({gates, kSize}, -1, 1, 69),
-        uniform({gates}, -1, 1, 70),               uniform({gates}, -1, 1, 71)};
+    std::vector<TensorData> operands = {uniform({kSequences, kInputs}, -1, 1, 66),
+                                        uniform({kSequences, kSize}, -1, 1, 67),
+                                        uniform({gates, kInputs}, -1, 1, 68),
+                                        uniform({gates, kSize}, -1, 1, 69),
+                                        uniform({gates}, -1, 1, 70),
+                                        uniform({gates}, -1, 1, 71)};
     const bool lstm = cell == RecurrenceCell::lstm;
     if (lstm) operands.push_back(uniform({kSequences, kSize}, -1, 1, 72));
     out.push_back({"float_recurrent_cell", operands, [options, lstm](const V& x) {
-                     const auto [h, c] = A::float_recurrent_cell(
-                         x[0], x[1], lstm ? &x[6] : nullptr, x[2], x[3], &x[4], &x[5], options);
+                     const auto [h, c] = A::float_recurrent_cell(x[0], x[1], lstm ? &x[6] : nullptr,
+                                                                 x[2], x[3], &x[4], &x[5], options);
                      if (!lstm) return h;
                      const V all = {h, c};
                      return A::float_cat(std::span<const T>(all), 0);

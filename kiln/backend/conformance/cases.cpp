@@ -76,12 +76,12 @@ void for_each_case(const std::vector<DType>& float_dtypes, const std::vector<DTy
   CaseList list(float_dtypes, int_dtypes);
   // New families come last, so that the others keep the numbers that they draw.
   for (const auto add_family :
-       {add_data_cases,      add_shape_cases,     add_index_cases,      add_float_cases,
-        add_compare_cases,   add_int_cases,       add_bool_cases,       add_reduce_cases,
-        add_scan_cases,      add_sort_cases,      add_product_cases,    add_transform_cases,
-        add_complex_cases,   add_image_cases,     add_activation_cases, add_window_cases,
-        add_norm_cases,      add_attention_cases, add_training_cases,   add_coded_cases,
-        add_quantized_cases, add_function_cases,  add_recurrence_cases, add_sparse_cases,
+       {add_data_cases,      add_shape_cases,     add_index_cases,         add_float_cases,
+        add_compare_cases,   add_int_cases,       add_bool_cases,          add_reduce_cases,
+        add_scan_cases,      add_sort_cases,      add_product_cases,       add_transform_cases,
+        add_complex_cases,   add_image_cases,     add_activation_cases,    add_window_cases,
+        add_norm_cases,      add_attention_cases, add_training_cases,      add_coded_cases,
+        add_quantized_cases, add_function_cases,  add_recurrence_cases,    add_sparse_cases,
         add_block_cases,     add_pad_cases,       add_recurrent_cell_cases}) {
     add_family(list);
     for (const Case& c : list.cases) fn(c);

@@ -66,11 +66,10 @@ void add_cell(CaseList& list, int64_t sequences, int64_t inputs, int64_t size, R
   };
   const Operand x = list.uniform({sequences, inputs}, dtype);
   const Operand h = list.uniform({sequences, size}, dtype);
-  const Argument c = cell == RecurrenceCell::lstm
-                         ? Argument(list.uniform({sequences, size}, dtype))
-                         : Argument(Absent());
-  list.add("float_recurrent_cell",
-           {x, h, c, weight(inputs), weight(size), bias(), bias(), options}, {64, 64})
+  const Argument c = cell == RecurrenceCell::lstm ? Argument(list.uniform({sequences, size}, dtype))
+                                                  : Argument(Absent());
+  list.add("float_recurrent_cell", {x, h, c, weight(inputs), weight(size), bias(), bias(), options},
+           {64, 64})
       .elementwise = false;
 }
 

@@ -137,9 +137,11 @@ std::tuple<HostHandle, HostHandle, HostHandle> Ops::float_recurrence(
                         : made({}, Shape{0}, statistics(dtype), x)};
 }
 
-std::pair<HostHandle, HostHandle> Ops::float_recurrent_cell(
-    Tensor x, Tensor h, const HostHandle* c, Tensor w_ih, Tensor w_hh, const HostHandle* b_ih,
-    const HostHandle* b_hh, const RecurrenceOptions& options) {
+std::pair<HostHandle, HostHandle> Ops::float_recurrent_cell(Tensor x, Tensor h, const HostHandle* c,
+                                                            Tensor w_ih, Tensor w_hh,
+                                                            const HostHandle* b_ih,
+                                                            const HostHandle* b_hh,
+                                                            const RecurrenceOptions& options) {
   const Shape& shape = h->shape();
   const RecurrenceOptions one{.cell = options.cell, .saves = false, .batch_sizes = {shape[0]}};
   const Recurrence r(h, c, w_hh, one);

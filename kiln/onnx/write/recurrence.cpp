@@ -41,17 +41,12 @@ Names add_layer(Writer& w, const Layer& of) {
   const auto weight = [&](const std::string& x) {
     return with_direction(w, ordered(w, x, of.cell, of.size));
   };
-  Names given{of.x,
-              weight(of.w_ih),
-              weight(of.w_hh),
-              with_direction(w, of.biases),
-              "",
-              with_direction(w, of.h)};
+  Names given{of.x, weight(of.w_ih),        weight(of.w_hh), with_direction(w, of.biases),
+              "",   with_direction(w, of.h)};
   const bool lstm = of.cell == RecurrenceCell::lstm;
   if (lstm) given.push_back(with_direction(w, of.c));
-  Writer::Attributes attributes{
-      {"hidden_size", of.size},
-      {"direction", std::string(of.reverse ? "reverse" : "forward")}};
+  Writer::Attributes attributes{{"hidden_size", of.size},
+                                {"direction", std::string(of.reverse ? "reverse" : "forward")}};
   if (of.cell == RecurrenceCell::gru) attributes.push_back({"linear_before_reset", int64_t{1}});
   if (of.cell == RecurrenceCell::relu) {
     attributes.push_back({"activations", std::vector<std::string>{"Relu"}});
@@ -111,7 +106,8 @@ void recurrent_cell(Writer& w, const Node& n) {
   const int64_t size = w.shape(n, 1)[1];
   const bool lstm = o.cell == RecurrenceCell::lstm;
   Layer of{o.cell, size};
-  of.biases = joined_biases(w, o.cell, o.gates() * size, size, w.dtype(n, 0), w.in(n, 5), w.in(n, 6));
+  of.biases =
+      joined_biases(w, o.cell, o.gates() * size, size, w.dtype(n, 0), w.in(n, 5), w.in(n, 6));
   of.x = w.add("Unsqueeze", {w.in(n, 0), w.ints({0})});
   of.w_ih = w.in(n, 3);
   of.w_hh = w.in(n, 4);

@@ -94,9 +94,7 @@ RecurrentState recurrent_cell(RecurrenceCell kind, const Tensor& x, const Tensor
   check_cell_state(kCellOp, lstm, cell);
   require_param(kCellOp, x, cell, "cell state", hidden.shape());
 
-  const auto given = [](const Tensor& t) {
-    return t.defined() ? &value_of(kCellOp, t) : nullptr;
-  };
+  const auto given = [](const Tensor& t) { return t.defined() ? &value_of(kCellOp, t) : nullptr; };
   auto [next, next_cell] = AD::float_recurrent_cell(
       value_of(kCellOp, x), value_of(kCellOp, hidden), given(cell), value_of(kCellOp, w_ih),
       value_of(kCellOp, w_hh), given(b_ih), given(b_hh), options);
