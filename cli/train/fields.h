@@ -15,7 +15,7 @@
 #include "cli/usage_error.h"
 #include "kiln/core/config.h"
 #include "kiln/core/json.h"
-#include "kiln/optim/ruled_optimizer.h"
+#include "kiln/optim/ruled_optimizer_impl.h"
 
 namespace kiln::cli {
 

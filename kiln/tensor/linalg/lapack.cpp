@@ -14,6 +14,9 @@ namespace {
 using c32 = std::complex<float>;
 using c64 = std::complex<double>;
 
+// Right-hand sides for which a triangular matrix is solved one by one.
+constexpr int kFewVectors = 4;
+
 template <class T>
 int size_of_work(T optimal) {
   // Rounded up: a float holds large sizes inexactly.
@@ -76,6 +79,17 @@ int size_of_work(T optimal) {
   void trsm(char side, char uplo, char trans, char diag, int m, int n, T alpha, const T* a,       \
             int lda, T* b, int ldb) {                                                             \
     const OneThread guard;                                                                        \
+    /* OpenBLAS packs all of A, which costs more than to solve for a few vectors one by one. */   \
+    const bool left = side == 'L';                                                                \
+    if (alpha == T(1) && trans != 'C' && (left ? n : m) <= kFewVectors) {                         \
+      const char op = left ? trans : trans == 'N' ? 'T' : 'N';                                    \
+      const int size = left ? m : n, step = left ? 1 : ldb;                                       \
+      for (int i = 0; i < (left ? n : m); ++i) {                                                  \
+        T* x = b + (left ? int64_t{i} * ldb : i);                                                 \
+        KILN_FORTRAN(p, trsv)(&uplo, &op, &diag, &size, a, &lda, x, &step, 1, 1, 1);              \
+      }                                                                                           \
+      return;                                                                                     \
+    }                                                                                             \
     KILN_FORTRAN(p, trsm)                                                                         \
     (&side, &uplo, &trans, &diag, &m, &n, &alpha, a, &lda, b, &ldb, 1, 1, 1, 1);                  \
   }                                                                                               \

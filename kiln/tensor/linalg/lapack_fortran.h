@@ -116,6 +116,8 @@ class OneThread {
   void KILN_FORTRAN(p, trsm)(const char*, const char*, const char*, const char*, const int*,       \
                              const int*, const T*, const T*, const int*, T*, const int*, size_t,   \
                              size_t, size_t, size_t);                                              \
+  void KILN_FORTRAN(p, trsv)(const char*, const char*, const char*, const int*, const T*,          \
+                             const int*, T*, const int*, size_t, size_t, size_t);                  \
   void KILN_FORTRAN(p, gemm)(const char*, const char*, const int*, const int*, const int*,         \
                              const T*, const T*, const int*, const T*, const int*, const T*, T*,   \
                              const int*, size_t, size_t);                                          \

@@ -10,22 +10,26 @@
 
 namespace kiln::cpu {
 
-// B of the product, which lies in `storage`, as pack_whole_b() packs it; null where none is kept,
-// or where the product takes no tiles.
+// B [k, n], which lies in `storage`, as pack_whole_b() packs it; null where none is kept.
 template <class T>
-std::shared_ptr<const void> kept_columns(const Storage& storage, const Gemm<T>& g) {
-  if (!gemm_takes_tiles(g)) return nullptr;
+std::shared_ptr<const void> kept_columns(const Storage& storage, const MatrixView<T>& b, int64_t k,
+                                         int64_t n) {
   using kiln::detail::KeptKey;
-  const int64_t offset = g.b.data - static_cast<const T*>(storage.data());
-  const KeptKey key{
-      KeptKey::matrix,
-      {offset, g.k, g.n, g.b.row, g.b.column, int64_t{sizeof(T)}, packed_b_columns<T>(1)}};
+  const int64_t offset = b.data - static_cast<const T*>(storage.data());
+  const KeptKey key{KeptKey::matrix,
+                    {offset, k, n, b.row, b.column, int64_t{sizeof(T)}, packed_b_columns<T>(1)}};
   return kiln::detail::kept_data(storage, key, [&] {
-    auto packed = std::make_shared<Scratch<T>>(packed_b_size<T>(g.k, g.n));
-    pack_whole_b(g.b, g.k, g.n, packed->get());
+    auto packed = std::make_shared<Scratch<T>>(packed_b_size<T>(k, n));
+    pack_whole_b(b, k, n, packed->get());
     const T* const data = packed->get();
     return std::shared_ptr<const void>(std::move(packed), data);
   });
+}
+
+// B of the product, if it takes tiles.
+template <class T>
+std::shared_ptr<const void> kept_columns(const Storage& storage, const Gemm<T>& g) {
+  return gemm_takes_tiles(g) ? kept_columns(storage, g.b, g.k, g.n) : nullptr;
 }
 
 }  // namespace kiln::cpu

@@ -18,6 +18,7 @@ template <class T>
 struct ForwardArgs {
   const T *x, *h, *c, *w, *b;  // c and b may be null
   T *out, *last, *kept;        // kept may be null
+  const Storage* weights;      // where w lies
   int64_t count, size;
 };
 
@@ -36,7 +37,7 @@ class Forward {
     std::copy_n(a_.h, states, a_.last);
     if (a_.c != nullptr) std::copy_n(a_.c, states, a_.last + states);
     if (steps_.size() == 1) return one_step();
-    const cpu::PackedWeights<T> weights(a_.size, gates_, a_.w, 1, a_.size);
+    const cpu::PackedWeights<T> weights(*a_.weights, a_.size, gates_, {a_.w, 1, a_.size});
     parallel_for(a_.count, cpu::sequences_of_a_piece(a_.count), [&](int64_t begin, int64_t end) {
       const Scratch<T> y((end - begin) * gates_);
       for (const RecurrenceStep& step : steps_) {
@@ -117,6 +118,7 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_recurrence(
     args.h = hs->data_as<const T>();
     args.c = cs.data<T>();
     args.w = ws->data_as<const T>();
+    args.weights = ws->storage().get();
     args.b = bs.data<T>();
     args.out = out->data_as<T>();
     args.last = last->data_as<T>();

@@ -8,8 +8,12 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
+#include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/matmul/kept_columns.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/backend/recurrence_options.h"
 #include "kiln/core/parallel.h"
@@ -23,18 +27,26 @@ inline int64_t sequences_of_a_piece(int64_t count) {
   return pieces <= 1 ? std::max<int64_t>(count, 1) : (count + pieces - 1) / pieces;
 }
 
-// B [k, n] of many products A B with few rows.
+// B [k, n] of many products A B with few rows, which lies in `storage`: kept where it may be, else
+// packed here.
 template <class T>
 class PackedWeights {
  public:
-  // Element (p, j) is from[p * row + j * column].
-  PackedWeights(int64_t k, int64_t n, const T* from, int64_t row, int64_t column)
-      : k_(k), n_(n), data_(panels() * kernels().columns * k + kernels().lanes) {
+  PackedWeights(const Storage& storage, int64_t k, int64_t n, const MatrixView<T>& b)
+      : k_(k), n_(n) {
+    // Deeper ones are kept in another form.
+    if (k <= kGemmDepth) kept_ = kept_columns(storage, b, k, n);
+    if (kept_ != nullptr) {
+      data_ = static_cast<const T*>(kept_.get());
+      return;
+    }
     const int64_t columns = kernels().columns;
+    own_.emplace((n + columns - 1) / columns * columns * k + kernels().lanes);
+    data_ = own_->get();
     // Each piece writes up to a vector beyond its end, so panels go one after another.
     for (int64_t j = 0; j < n; j += columns) {
-      kernels().pack(std::min(columns, n - j), k, from + j * column, column, row,
-                     data_.get() + j * k, columns);
+      kernels().pack(std::min(columns, n - j), k, b.data + j * b.column, b.column, b.row,
+                     own_->get() + j * k, columns);
     }
   }
 
@@ -52,7 +64,7 @@ class PackedWeights {
     block.a_row = k_;
     block.a_step = 1;
     block.a_panel = block.rows * k_;
-    block.b = data_.get();
+    block.b = data_;
     block.b_step = kernels().columns;
     block.b_panel = kernels().columns * k_;
     block.c = c;
@@ -64,10 +76,11 @@ class PackedWeights {
 
  private:
   static const GemmKernels<T>& kernels() { return gemm_kernels<T>(); }
-  int64_t panels() const { return (n_ + kernels().columns - 1) / kernels().columns; }
 
   int64_t k_, n_;
-  Scratch<T> data_;
+  std::shared_ptr<const void> kept_;
+  std::optional<Scratch<T>> own_;
+  const T* data_ = nullptr;
 };
 
 }  // namespace kiln::cpu

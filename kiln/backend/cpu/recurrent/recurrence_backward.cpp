@@ -17,6 +17,7 @@ struct BackwardArgs {
   const T *out, *kept, *h, *c, *w;  // c may be null
   T *g_x, *g_y, *g_first;           // g_y is g_x but for GRU
   int64_t count, size;
+  const Storage* weights;  // where w lies
 };
 
 template <class T>
@@ -38,7 +39,7 @@ class Backward {
       std::fill_n(a_.g_first, states, T(0));
     }
     if (steps_.size() == 1) return one_step();
-    const cpu::PackedWeights<T> weights(gates_, a_.size, a_.w, a_.size, 1);
+    const cpu::PackedWeights<T> weights(*a_.weights, gates_, a_.size, {a_.w, a_.size, 1});
     parallel_for(a_.count, cpu::sequences_of_a_piece(a_.count), [&](int64_t begin, int64_t end) {
       for (size_t at = steps_.size(); at-- > 0;) {
         const RecurrenceStep& step = steps_[at];
@@ -157,6 +158,7 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_recurrence_backward
     args.h = hs->data_as<const T>();
     args.c = cs.data<T>();
     args.w = ws->data_as<const T>();
+    args.weights = ws->storage().get();
     args.g_x = gx->data_as<T>();
     args.g_y = gy->data_as<T>();
     args.g_first = first->data_as<T>();
