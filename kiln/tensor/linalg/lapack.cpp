@@ -14,8 +14,11 @@ namespace {
 using c32 = std::complex<float>;
 using c64 = std::complex<double>;
 
-// Right-hand sides for which a triangular matrix is solved one by one.
-constexpr int kFewVectors = 4;
+// Whether a triangular matrix is solved for its right-hand sides one by one: OpenBLAS packs all of
+// the matrix, which costs more.
+constexpr bool has_few_vectors(int size, int count) {
+  return count <= 2 || (count <= 6 && size >= 128);
+}
 
 template <class T>
 int size_of_work(T optimal) {
@@ -79,12 +82,11 @@ int size_of_work(T optimal) {
   void trsm(char side, char uplo, char trans, char diag, int m, int n, T alpha, const T* a,       \
             int lda, T* b, int ldb) {                                                             \
     const OneThread guard;                                                                        \
-    /* OpenBLAS packs all of A, which costs more than to solve for a few vectors one by one. */   \
     const bool left = side == 'L';                                                                \
-    if (alpha == T(1) && trans != 'C' && (left ? n : m) <= kFewVectors) {                         \
+    const int size = left ? m : n, count = left ? n : m, step = left ? 1 : ldb;                   \
+    if (alpha == T(1) && trans != 'C' && has_few_vectors(size, count)) {                          \
       const char op = left ? trans : trans == 'N' ? 'T' : 'N';                                    \
-      const int size = left ? m : n, step = left ? 1 : ldb;                                       \
-      for (int i = 0; i < (left ? n : m); ++i) {                                                  \
+      for (int i = 0; i < count; ++i) {                                                           \
         T* x = b + (left ? int64_t{i} * ldb : i);                                                 \
         KILN_FORTRAN(p, trsv)(&uplo, &op, &diag, &size, a, &lda, x, &step, 1, 1, 1);              \
       }                                                                                           \

@@ -50,19 +50,17 @@ class PointwiseBand {
     Work(const PointwiseBand& band, int64_t most_pixels)
         : b_(band),
           table_(band.room(most_pixels) / band.kernels_.lanes,
-                 band.room(most_pixels) / band.kernels_.lanes),
-          offsets_(band.of_.sizes.in) {}
+                 band.room(most_pixels) / band.kernels_.lanes) {}
 
-    // The pixels, which of every channel follow x, `plane` elements apart, from there on to c,
-    // whose channels are c_row apart, for panels [begin, end) of the channels.
-    void run(const float* x, int64_t plane, int64_t pixels, int64_t begin, int64_t end, float* c,
-             int64_t c_row) {
+    // The pixels, which of channel i begin offsets[i] elements behind x, to c, whose channels are
+    // c_row apart, for panels [begin, end) of the channels.
+    void run(const float* x, const int64_t* offsets, int64_t pixels, int64_t begin, int64_t end,
+             float* c, int64_t c_row) {
       fill_table(pixels);
-      for (int64_t i = 0; i < b_.of_.sizes.in; ++i) offsets_[i] = i * plane;
       ConvBlock<float> block;
       block.panels = b_.room(pixels) / b_.kernels_.columns;
       block.b_panel = b_.kernels_.columns;
-      block.b_offsets = offsets_.get();
+      block.b_offsets = offsets;
       block.c = c;
       block.c_row = c_row;
       table_.use_for(block);
@@ -87,7 +85,6 @@ class PointwiseBand {
 
     const PointwiseBand& b_;
     StoreTable table_;
-    Scratch<int64_t> offsets_;
     int64_t filled_ = -1;
   };
 
@@ -96,6 +93,43 @@ class PointwiseBand {
   const GemmKernels<float>& kernels_;
   PackedWeights<float> weights_;
   ConvOutput<float> out_;
+};
+
+// The pixels of a band that are widened, of each channel.
+class WideInput {
+ public:
+  WideInput(const PointwiseBand& band, const ConvSizes& s, int64_t most_pixels)
+      : band_(band),
+        s_(s),
+        offsets_(s.in),
+        copied_(std::min(s.in, ceil_div(band.room(most_pixels), s.plane())) *
+                band.room(most_pixels)) {}
+
+  // `pixels` of the image from row `row` on. They are read where they lie, but for the channels
+  // whose last panel would read beyond the end of all images.
+  void take(const float* images, int64_t image, int64_t row, int64_t pixels) {
+    const int64_t plane = s_.plane(), room = band_.room(pixels);
+    const int64_t from = image * s_.in * plane + row * s_.width;
+    const int64_t left = s_.batch * s_.in * plane - from - room;
+    const int64_t in_place = left < 0 ? 0 : std::min(left / plane + 1, s_.in);
+    x_ = images + from;
+    for (int64_t c = 0; c < in_place; ++c) offsets_[c] = c * plane;
+    for (int64_t c = in_place; c < s_.in; ++c) {
+      float* const to = copied_.get() + (c - in_place) * room;
+      std::copy_n(x_ + c * plane, pixels, to);
+      std::fill_n(to + pixels, room - pixels, 0.0F);
+      offsets_[c] = to - x_;
+    }
+  }
+  const float* data() const { return x_; }
+  const int64_t* offsets() const { return offsets_.get(); }
+
+ private:
+  const PointwiseBand& band_;
+  const ConvSizes& s_;
+  const float* x_ = nullptr;
+  Scratch<int64_t> offsets_;
+  Scratch<float> copied_;
 };
 
 class Together {
@@ -118,10 +152,11 @@ class Together {
     if (project_) rows = std::min(rows, kNarrowElements / (s_.groups * s_.out_width));
     const int64_t most = s_.out_height / kDepthwiseRows;
     bands_ = std::min(ceil_div(s_.out_height, std::max(rows, kDepthwiseRows)), most);
-    bands_ = std::clamp(ceil_div(wanted_pieces(), s_.batch), bands_, most);
+    share_out(most);
   }
 
   void run() const {
+    if (shares_bands_) return run_bands_together();
     const int64_t all = 2 * s_.batch * s_.groups * s_.pixels() * (s_.taps() + 1);
     parallel_for(s_.batch * bands_, std::max<int64_t>(kConvPieceWork * bands_ / all, 1),
                  [&](int64_t begin, int64_t end) {
@@ -131,101 +166,192 @@ class Together {
   }
 
  private:
-  // What a thread needs for a band.
+  // Where a band stands, and its depthwise convolution.
+  struct Place {
+    int64_t row = 0, rows = 0;  // of the input, of the output
+    int64_t read = 0, pixels = 0;
+    float* y = nullptr;
+    DepthwisePlanes<float> planes;
+  };
+
+  Place place(int64_t image, int64_t number, const float* wide) const {
+    const PatchGeometry& g = s_.geometry;
+    Place out;
+    const int64_t top = number * s_.out_height / bands_;
+    out.rows = (number + 1) * s_.out_height / bands_ - top;
+    out.pixels = out.rows * s_.out_width;
+    out.y = block_.y + image * channels() * s_.pixels() + top * s_.out_width;
+    DepthwisePlanes<float>& planes = out.planes;
+    planes.first.side = g.kernel[0];
+    planes.first.stride = g.stride[0];
+    planes.first.width = s_.width;
+    planes.first.padding_left = g.padding[1];
+    planes.first.out_width = s_.out_width;
+    planes.first.in_tile = block_.finish.in_tile();
+    planes.out_height = out.rows;
+    planes.outputs = planes.bands = 1;
+    planes.result_plane = project_ ? out.pixels : s_.pixels();
+    const int64_t wanted = top * g.stride[0] - g.padding[0];
+    if (!expand_) {
+      planes.first.x = block_.x + image * s_.groups * s_.plane();
+      planes.first.height = s_.height;
+      planes.first.padding_top = -wanted;
+      return out;
+    }
+    out.row = std::clamp<int64_t>(wanted, 0, s_.height);
+    const int64_t end = std::clamp<int64_t>(wanted + (out.rows - 1) * g.stride[0] + g.kernel[0],
+                                            out.row, s_.height);
+    out.read = (end - out.row) * s_.width;
+    planes.first.x = wide;
+    planes.first.height = end - out.row;
+    planes.first.padding_top = out.row - wanted;
+    return out;
+  }
+
+  // The depthwise convolution of channels [begin, end).
+  void apply(const Place& at, int64_t begin, int64_t end, float* to) const {
+    DepthwisePlanes<float> planes = at.planes;
+    planes.channels = end - begin;
+    planes.weight = block_.weight + begin * s_.taps();
+    planes.bias = block_.bias == nullptr ? nullptr : block_.bias + begin;
+    planes.y = to + begin * planes.result_plane;
+    depthwise_kernels<float>().apply_planes(planes, 0, planes.channels);
+    if (block_.finish.is_none() || planes.first.in_tile != nullptr) return;
+    for (int64_t c = 0; c < planes.channels; ++c) {
+      block_.finish(planes.y + c * planes.result_plane, planes.out_height * s_.out_width);
+    }
+  }
+
+  // The same of the channels of panels [begin, end), which are widened for it.
+  void widen(const Place& at, const WideInput& in, PointwiseBand::Work& work, int64_t begin,
+             int64_t end, float* wide, float* to) const {
+    const PackedWeights<float>& weights = expand_->weights();
+    const ConvSizes& s = block_.expand->sizes;
+    for (int64_t panel = begin; panel < end; ++panel) {
+      work.run(in.data(), in.offsets(), at.read, panel, panel + 1, wide, at.read);
+      apply(at, weights.channel_of(panel, s), weights.channel_of(panel + 1, s), to);
+    }
+  }
+
+  // What a thread needs that makes whole bands.
   class Band {
    public:
     explicit Band(const Together& t)
         : t_(t),
           wide_(t.expand_ ? t.widened_ * t.most_wide_pixels() : 0),
-          copied_(t.expand_ ? t.block_.expand->sizes.in * t.expand_->room(t.most_wide_pixels())
-                            : 0),
-          results_(t.project_
-                       ? (t.s_.groups - 1) * t.most_pixels() + t.project_->room(t.most_pixels())
-                       : 0) {
-      if (t.expand_) expand_.emplace(*t.expand_, t.most_wide_pixels());
+          results_(t.project_ ? t.results_size() : 0),
+          offsets_(t.s_.groups) {
+      if (t.expand_) {
+        input_.emplace(*t.expand_, t.block_.expand->sizes, t.most_wide_pixels());
+        expand_.emplace(*t.expand_, t.most_wide_pixels());
+      }
       if (t.project_) project_.emplace(*t.project_, t.most_pixels());
     }
 
     void run(int64_t image, int64_t number) {
-      const ConvSizes& s = t_.s_;
-      const PatchGeometry& g = s.geometry;
-      const int64_t top = number * s.out_height / t_.bands_;
-      const int64_t rows = (number + 1) * s.out_height / t_.bands_ - top;
-      const int64_t pixels = rows * s.out_width;
-      float* const y = t_.block_.y + image * t_.channels() * s.pixels() + top * s.out_width;
-      DepthwisePlanes<float> planes;
-      planes.first.side = g.kernel[0];
-      planes.first.stride = g.stride[0];
-      planes.first.width = s.width;
-      planes.first.padding_left = g.padding[1];
-      planes.first.out_width = s.out_width;
-      planes.first.in_tile = t_.block_.finish.in_tile();
-      planes.out_height = rows;
-      planes.outputs = planes.bands = 1;
-      planes.result_plane = t_.project_ ? pixels : s.pixels();
-      float* const to = t_.project_ ? results_.get() : y;
-      const int64_t wanted = top * g.stride[0] - g.padding[0];
-      if (!t_.expand_) {
-        planes.first.x = t_.block_.x + image * s.groups * s.plane();
-        planes.first.height = s.height;
-        planes.first.padding_top = -wanted;
-        apply(planes, 0, s.groups, to);
+      const Place at = t_.place(image, number, wide_.get());
+      float* const to = t_.project_ ? results_.get() : at.y;
+      if (t_.expand_) {
+        input_->take(t_.block_.x, image, at.row, at.read);
+        t_.widen(at, *input_, *expand_, 0, t_.expand_->weights().panels(), wide_.get(), to);
       } else {
-        const int64_t begin = std::clamp<int64_t>(wanted, 0, s.height);
-        const int64_t end =
-            std::clamp<int64_t>(wanted + (rows - 1) * g.stride[0] + g.kernel[0], begin, s.height);
-        planes.first.x = wide_.get();
-        planes.first.height = end - begin;
-        planes.first.padding_top = begin - wanted;
-        widen(image, begin, (end - begin) * s.width, planes, to);
+        t_.apply(at, 0, t_.s_.groups, to);
       }
       if (!project_) return;
-      project_->run(to, pixels, pixels, 0, t_.project_->weights().panels(), y, s.pixels());
+      for (int64_t i = 0; i < t_.s_.groups; ++i) offsets_[i] = i * at.pixels;
+      project_->run(to, offsets_.get(), at.pixels, 0, t_.project_->weights().panels(), at.y,
+                    t_.s_.pixels());
     }
 
    private:
-    // The depthwise convolution of channels [begin, end), in those planes.
-    void apply(DepthwisePlanes<float>& planes, int64_t begin, int64_t end, float* to) const {
-      const SeparableBlock& block = t_.block_;
-      planes.channels = end - begin;
-      planes.weight = block.weight + begin * t_.s_.taps();
-      planes.bias = block.bias == nullptr ? nullptr : block.bias + begin;
-      planes.y = to + begin * planes.result_plane;
-      depthwise_kernels<float>().apply_planes(planes, 0, planes.channels);
-      if (block.finish.is_none() || planes.first.in_tile != nullptr) return;
-      for (int64_t c = 0; c < planes.channels; ++c) {
-        block.finish(planes.y + c * planes.result_plane, planes.out_height * t_.s_.out_width);
-      }
-    }
-
-    // The same of all channels, after they were made of the input's rows from `row` on.
-    void widen(int64_t image, int64_t row, int64_t pixels, DepthwisePlanes<float>& planes,
-               float* to) {
-      const ConvSizes& s = t_.block_.expand->sizes;
-      const int64_t from = image * s.in * s.plane() + row * s.width;
-      const int64_t room = t_.expand_->room(pixels);
-      const float* x = t_.block_.x + from;
-      int64_t plane = s.plane();
-      // The input is read where it lies, unless the last panel would read beyond its end.
-      if (from + (s.in - 1) * plane + room > s.batch * s.in * plane) {
-        for (int64_t c = 0; c < s.in; ++c) {
-          std::copy_n(x + c * plane, pixels, copied_.get() + c * room);
-          std::fill_n(copied_.get() + c * room + pixels, room - pixels, 0.0F);
-        }
-        x = copied_.get();
-        plane = room;
-      }
-      const PackedWeights<float>& weights = t_.expand_->weights();
-      for (int64_t panel = 0; panel < weights.panels(); ++panel) {
-        expand_->run(x, plane, pixels, panel, panel + 1, wide_.get(), pixels);
-        apply(planes, weights.channel_of(panel, s), weights.channel_of(panel + 1, s), to);
-      }
-    }
-
     const Together& t_;
-    Scratch<float> wide_, copied_, results_;
+    Scratch<float> wide_, results_;
+    Scratch<int64_t> offsets_;
+    std::optional<WideInput> input_;
     std::optional<PointwiseBand::Work> expand_, project_;
   };
+
+  // One band after another: threads share out its channels, and then the pixels or the channels of
+  // its result.
+  void run_bands_together() const {
+    WideInput input(*expand_, block_.expand->sizes, most_wide_pixels());
+    const Scratch<float> results(results_size());
+    const Scratch<int64_t> offsets(s_.groups);
+    const int64_t panels = expand_->weights().panels();
+    const int64_t narrow_panels = project_->weights().panels();
+    for (int64_t i = 0; i < s_.batch * bands_; ++i) {
+      const Place at = place(i / bands_, i % bands_, nullptr);
+      input.take(block_.x, i / bands_, at.row, at.read);
+      parallel_for(panels, grain_of(panels), [&](int64_t begin, int64_t end) {
+        const Scratch<float> wide(widened_ * at.read);
+        PointwiseBand::Work work(*expand_, at.read);
+        Place here = at;
+        here.planes.first.x = wide.get();
+        widen(here, input, work, begin, end, wide.get(), results.get());
+      });
+      for (int64_t c = 0; c < s_.groups; ++c) offsets[c] = c * at.pixels;
+      const int64_t vectors = ceil_div(at.pixels, lanes());
+      const bool by_panels = wasted(narrow_panels) <= wasted(vectors);
+      const int64_t pieces = by_panels ? narrow_panels : vectors;
+      parallel_for(pieces, ceil_div(pieces, num_threads()), [&](int64_t begin, int64_t end) {
+        const int64_t from = by_panels ? 0 : begin * lanes();
+        const int64_t pixels = by_panels ? at.pixels : std::min(end * lanes(), at.pixels) - from;
+        PointwiseBand::Work work(*project_, pixels);
+        const int64_t first = by_panels ? begin : 0, last = by_panels ? end : narrow_panels;
+        float* const y =
+            at.y + project_->weights().channel_of(first, block_.project->sizes) * s_.pixels();
+        work.run(results.get() + from, offsets.get(), pixels, first, last, y + from, s_.pixels());
+      });
+    }
+  }
+
+  // Pieces of so many are shared out, some of which a faster thread may take from another.
+  static int64_t grain_of(int64_t pieces) {
+    return std::max<int64_t>(1, pieces / (4 * num_threads()));
+  }
+  // What the threads' turns cost beside pieces that are shared out evenly.
+  static double wasted(int64_t pieces) {
+    const int64_t threads = num_threads();
+    return static_cast<double>(ceil_div(pieces, threads) * threads) / static_cast<double>(pieces);
+  }
+  static int64_t lanes() { return gemm_kernels<float>().lanes; }
+
+  // How threads share the work: each takes whole bands, so that some rows are widened twice, or all
+  // of them work on one band after another. (Results do not depend on it: no sum is cut.)
+  void share_out(int64_t most) {
+    const int64_t threads = in_parallel_region() ? 1 : num_threads();
+    if (threads == 1) return;
+    const int64_t fewest = bands_;
+    const ConvSizes* const e = expand_ ? &block_.expand->sizes : nullptr;
+    // Multiplications: of a row that is widened, and of a row of results.
+    const double wide = e == nullptr ? 0.0 : static_cast<double>(e->in * e->out * s_.width);
+    const double narrow =
+        static_cast<double>(s_.groups * s_.out_width) *
+        static_cast<double>(s_.taps() + (project_ ? block_.project->sizes.out : 0));
+    const PatchGeometry& g = s_.geometry;
+    double least = 0.0;
+    for (int64_t bands = fewest; bands <= std::min(most, std::max(fewest, 4 * threads)); ++bands) {
+      const int64_t rows = ceil_div(s_.out_height, bands);
+      const int64_t read = std::min((rows - 1) * g.stride[0] + g.kernel[0], s_.height);
+      const double turns = static_cast<double>(ceil_div(s_.batch * bands, threads));
+      const double cost =
+          turns * (static_cast<double>(read) * wide + static_cast<double>(rows) * narrow);
+      if (bands > fewest && cost >= least) continue;
+      least = cost;
+      bands_ = bands;
+    }
+    if (!expand_ || !project_) return;
+    const double all =
+        static_cast<double>(s_.batch) *
+        (static_cast<double>(s_.height) * wide * wasted(expand_->weights().panels()) +
+         static_cast<double>(s_.out_height) * narrow);
+    // What it takes to begin and to end two loops.
+    constexpr double kMeetings = 200e3;
+    const double together =
+        all / static_cast<double>(threads) + static_cast<double>(s_.batch * fewest) * kMeetings;
+    shares_bands_ = together < least;
+    if (shares_bands_) bands_ = fewest;
+  }
 
   int64_t channels() const { return project_ ? block_.project->sizes.out : s_.groups; }
   int64_t most_pixels() const { return ceil_div(s_.out_height, bands_) * s_.out_width; }
@@ -234,12 +360,17 @@ class Together {
     const int64_t rows = (ceil_div(s_.out_height, bands_) - 1) * g.stride[0] + g.kernel[0];
     return std::min(rows, s_.height) * s_.width;
   }
+  // Of all channels, with what the last panel of pixels reads beyond them.
+  int64_t results_size() const {
+    return (s_.groups - 1) * most_pixels() + project_->room(most_pixels()) + project_->room(1);
+  }
 
   const SeparableBlock& block_;
   const ConvSizes& s_;
   std::optional<PointwiseBand> expand_, project_;
   int64_t widened_ = 0;  // channels of a panel, which are made at once
   int64_t bands_ = 1;
+  bool shares_bands_ = false;
 };
 
 }  // namespace
