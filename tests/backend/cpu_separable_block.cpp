@@ -67,6 +67,10 @@ TEST_CASE("separable blocks have the bits of their convolutions") {
       {3, 0, 30, 17, 40, 61, 3, {.padding = {0, 1}}},
       {1, 6, 30, 4, 45, 121, 7, {.stride = {2, 2}, .padding = {3, 3}}},
       {9, 20, 90, 20, 14, 14, 3, {.padding = {1, 1}}},
+      // Several threads share one band.
+      {1, 64, 384, 64, 14, 14, 3, {.padding = {1, 1}}},
+      {1, 40, 250, 33, 20, 29, 5, {.padding = {2, 2}}},
+      {2, 17, 100, 90, 31, 29, 5, {.stride = {2, 2}, .padding = {2, 2}}},
       // Bands that see padding alone, and images without a column.
       {1, 4, 60, 3, 50, 50, 3, {.padding = {2, 2}}},
       {1, 4, 60, 3, 50, 50, 3, {.padding = {40, 1}}},
