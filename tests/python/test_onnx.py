@@ -44,6 +44,26 @@ def test_models_of_the_zoo(name, tmp_path):
     check(model, inputs, tmp_path / "model.onnx")
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    "name,options", [("LSTMCell", {}), ("GRUCell", {}), ("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu"})]
+)
+def test_recurrent_cells(name, options, bias, tmp_path):
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = getattr(nn, name)(4, 3, bias, **options)
+
+        def forward(self, x):
+            state = None
+            for t in range(3):
+                state = self.cell(x[:, t], state)
+            return state
+
+    file = check(Steps(), (kiln.randn(2, 3, 4),), tmp_path / "m.onnx")
+    assert [n.op_type for n in file.graph.node].count(name[: -len("Cell")]) == 3
+
+
 def test_names_and_weights(tmp_path):
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
     file = check(

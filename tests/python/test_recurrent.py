@@ -134,6 +134,9 @@ def test_cells(name):
         x = rng.normal(size=(*batch, 4))
         agree(mine(*tensors(kiln, (x, state))), theirs(*tensors(torch, (x, state))))
         agree(mine(tensors(kiln, x)), theirs(tensors(torch, x)))
+        with kiln.no_grad(), torch.no_grad():  # one op
+            agree(mine(*tensors(kiln, (x, state))), theirs(*tensors(torch, (x, state))))
+            agree(mine(tensors(kiln, x)), theirs(tensors(torch, x)))
 
 
 @needs_torch
