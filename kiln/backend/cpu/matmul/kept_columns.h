@@ -10,17 +10,25 @@
 
 namespace kiln::cpu {
 
-// B [k, n], which lies in `storage`, as pack_whole_b() packs it; null where none is kept.
+// B [k, n].
 template <class T>
-std::shared_ptr<const void> kept_columns(const Storage& storage, const MatrixView<T>& b, int64_t k,
-                                         int64_t n) {
+struct Columns {
+  MatrixView<T> b;
+  int64_t k, n;
+};
+
+// What lies in `storage`, as pack_whole_b() packs it; null where none is kept.
+template <class T>
+std::shared_ptr<const void> kept_columns(const Storage& storage, const Columns<T>& of) {
   using kiln::detail::KeptKey;
+  const auto& [b, k, n] = of;
   const int64_t offset = b.data - static_cast<const T*>(storage.data());
   const KeptKey key{KeptKey::matrix,
                     {offset, k, n, b.row, b.column, int64_t{sizeof(T)}, packed_b_columns<T>(1)}};
-  return kiln::detail::kept_data(storage, key, [&] {
-    auto packed = std::make_shared<Scratch<T>>(packed_b_size<T>(k, n));
-    pack_whole_b(b, k, n, packed->get());
+  // (One reference: a std::function of more would ask for memory.)
+  return kiln::detail::kept_data(storage, key, [&of] {
+    auto packed = std::make_shared<Scratch<T>>(packed_b_size<T>(of.k, of.n));
+    pack_whole_b(of.b, of.k, of.n, packed->get());
     const T* const data = packed->get();
     return std::shared_ptr<const void>(std::move(packed), data);
   });
@@ -29,7 +37,7 @@ std::shared_ptr<const void> kept_columns(const Storage& storage, const MatrixVie
 // B of the product, if it takes tiles.
 template <class T>
 std::shared_ptr<const void> kept_columns(const Storage& storage, const Gemm<T>& g) {
-  return gemm_takes_tiles(g) ? kept_columns(storage, g.b, g.k, g.n) : nullptr;
+  return gemm_takes_tiles(g) ? kept_columns(storage, Columns<T>{g.b, g.k, g.n}) : nullptr;
 }
 
 }  // namespace kiln::cpu
