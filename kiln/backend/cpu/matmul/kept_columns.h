@@ -12,14 +12,14 @@ namespace kiln::cpu {
 
 // B [k, n].
 template <class T>
-struct Columns {
+struct KeptMatrix {
   MatrixView<T> b;
   int64_t k, n;
 };
 
 // What lies in `storage`, as pack_whole_b() packs it; null where none is kept.
 template <class T>
-std::shared_ptr<const void> kept_columns(const Storage& storage, const Columns<T>& of) {
+std::shared_ptr<const void> kept_columns(const Storage& storage, const KeptMatrix<T>& of) {
   using kiln::detail::KeptKey;
   const auto& [b, k, n] = of;
   const int64_t offset = b.data - static_cast<const T*>(storage.data());
@@ -37,7 +37,7 @@ std::shared_ptr<const void> kept_columns(const Storage& storage, const Columns<T
 // B of the product, if it takes tiles.
 template <class T>
 std::shared_ptr<const void> kept_columns(const Storage& storage, const Gemm<T>& g) {
-  return gemm_takes_tiles(g) ? kept_columns(storage, Columns<T>{g.b, g.k, g.n}) : nullptr;
+  return gemm_takes_tiles(g) ? kept_columns(storage, KeptMatrix<T>{g.b, g.k, g.n}) : nullptr;
 }
 
 }  // namespace kiln::cpu

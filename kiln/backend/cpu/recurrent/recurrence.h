@@ -35,7 +35,7 @@ class PackedWeights {
   PackedWeights(const Storage& storage, int64_t k, int64_t n, const MatrixView<T>& b)
       : k_(k), n_(n) {
     // Deeper ones are kept in another form.
-    if (k <= kGemmDepth) kept_ = kept_columns(storage, Columns<T>{b, k, n});
+    if (k <= kGemmDepth) kept_ = kept_columns(storage, KeptMatrix<T>{b, k, n});
     if (kept_ != nullptr) {
       data_ = static_cast<const T*>(kept_.get());
       return;
