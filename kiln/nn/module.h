@@ -515,7 +515,7 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
   KILN_POSITIONAL(Name)                          \
   KILN_MODULE_DECLARED_WITHOUT_OPTIONS(Name)
 
-// The same for a class without a configuration, which defines visit_members itself.
+// The same for a class without a configuration, which declares visit_members itself.
 #define KILN_MODULE_DECLARED_WITHOUT_OPTIONS(Name)                                              \
  public:                                                                                        \
   [[maybe_unused]] friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) {  \

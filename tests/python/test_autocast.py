@@ -493,6 +493,22 @@ def test_recurrent_layers_give_pytorchs_dtypes(name, packed, lower):
         assert got == recurrent_dtypes(torch, name, packed, lower)
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_cells_multiply_their_input_in_the_regions_dtype(recorded):
+    kiln.manual_seed(0)
+    cell = kiln.nn.GRUCell(64, 4)
+    x, h, low = kiln.randn(3, 64), kiln.randn(3, 4), kiln.bfloat16
+    with kiln.set_grad_enabled(recorded):
+        product = kiln.nn.functional.linear(x.to(low), cell.weight_ih.to(low), cell.bias_ih.to(low))
+        by_input, by_state = product.float().chunk(3, 1), (h @ cell.weight_hh.mT + cell.bias_hh).chunk(3, 1)
+        r, z = ((by_input[i] + by_state[i]).sigmoid() for i in (0, 1))
+        n = (by_input[2] + r * by_state[2]).tanh()
+        with kiln.autocast("cpu", low):
+            y = cell(x, h)
+        assert kiln.allclose(y, (1 - z) * n + z * h, rtol=0, atol=1e-6)
+        assert (y - cell(x, h)).abs().max() > 1e-5
+
+
 def test_recurrent_layers_outside_of_regions_keep_float32():
     layer = kiln.nn.LSTM(2, 3)
     x = kiln.randn(4, 1, 2)

@@ -4,6 +4,7 @@
 
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/nn/functional_support.h"
+#include "kiln/tensor/ops.h"
 
 namespace kiln::functional {
 
@@ -75,7 +76,12 @@ RecurrenceResult recurrence(const Tensor& x, const Tensor& hidden, const Tensor&
 RecurrentState recurrent_cell(RecurrenceCell kind, const Tensor& x, const Tensor& hidden,
                               const Tensor& cell, const Tensor& w_ih, const Tensor& w_hh,
                               const Tensor& b_ih, const Tensor& b_hh) {
-  KILN_AUTOCAST(f32, recurrent_cell, kind, x, hidden, cell, w_ih, w_hh, b_ih, b_hh);
+  if (amp::detail::casting)
+      [[unlikely]] {  // the input's product is of another list than the states
+    RecurrenceResult next = recurrence(linear(x, w_ih, b_ih), hidden, cell, w_hh, b_hh,
+                                       {.cell = kind, .batch_sizes = {hidden.size(0)}});
+    return {std::move(next.hidden), std::move(next.cell)};
+  }
   require_floating(kCellOp, x);
   if (x.dim() != 2 || hidden.dim() != 2 || x.size(0) != hidden.size(0)) {
     throw_error<ShapeError>(kCellOp, ": expected an input [N, I] and states [N, H]; got ",

@@ -22,6 +22,11 @@ struct ForwardArgs {
   int64_t count, size;
 };
 
+// Rows of a step that a thread takes at least: a gate costs about as much as 16 simple elements.
+int64_t rows_of_a_piece(int64_t gates) {
+  return std::max<int64_t>(1, kGrain / 16 / std::max<int64_t>(gates, 1));
+}
+
 template <class T>
 class Forward {
  public:
@@ -63,9 +68,7 @@ class Forward {
     product.c_row = gates_;
     product.column_bias = a_.b;
     cpu::gemm(product);
-    // A gate costs about as much as 16 simple elements.
-    const int64_t grain = std::max<int64_t>(1, kGrain / 16 / std::max<int64_t>(gates_, 1));
-    parallel_for(step.rows, grain, [&](int64_t begin, int64_t end) {
+    parallel_for(step.rows, rows_of_a_piece(gates_), [&](int64_t begin, int64_t end) {
       run_cells(step, begin, end - begin, y.get() + begin * gates_);
     });
   }
@@ -154,9 +157,7 @@ std::pair<HostHandle, HostHandle> CpuOps::float_recurrent_cell(
   const auto run = [&]<class T>(T) {
     const int64_t size = shape[1], gates = options.gates() * size;
     const auto cell_of = cpu::recurrence_kernels<T>().forward[static_cast<size_t>(options.cell)];
-    // A gate costs about as much as 16 simple elements.
-    const int64_t grain = std::max<int64_t>(1, kGrain / 16 / std::max<int64_t>(gates, 1));
-    parallel_for(shape[0], grain, [&](int64_t begin, int64_t end) {
+    parallel_for(shape[0], rows_of_a_piece(gates), [&](int64_t begin, int64_t end) {
       const int64_t from = begin * size, count = (end - begin) * size;
       CellForward<T> cell;
       cell.rows = end - begin;
